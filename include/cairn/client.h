@@ -4,10 +4,10 @@
  * or changed since an earlier snapshot; for backup applications.
  *
  * A client knows how to reach Kubernetes and the SnapshotMetadata service. A
- * listing is one question to it; its blocks come in order and do not overlap.
- * A stream that breaks is taken up again where it broke, with a new token and
- * growing pauses, and the caller sees one run of blocks. Only a listing that
- * ends with 0 is complete.
+ * listing is one request to it; its blocks are in ascending order and do not
+ * overlap. A stream that breaks is resumed where it broke, with a new token and
+ * exponential back-off, and the caller sees one sequence of blocks. Only a
+ * listing that ends with 0 is complete.
  *
  *	struct cairn_client_options options = {.size = sizeof(options)};
  *	struct cairn_listing_query query = {
@@ -26,9 +26,9 @@
  * signals are blocked, writes nothing to standard output or error, and leaves
  * signal handlers alone.
  *
- * Every struct that is handed in begins with its size, so that a program that
- * was built for an older library goes on working: set it, and leave what you do
- * not use 0.
+ * Every struct that the caller fills begins with its size, so that a program
+ * that was built for an older library continues to work: set it, and leave
+ * unused fields 0.
  */
 #ifndef CAIRN_CLIENT_H
 #define CAIRN_CLIENT_H
@@ -76,8 +76,8 @@ CAIRN_CLIENT_API const char *cairn_client_code_name(int code);
 /* "0.1.0" */
 CAIRN_CLIENT_API const char *cairn_client_version(void);
 
-/* Puts a token for `audience` (NULL where none is known) into `token`, which
- * takes `size` bytes with the NUL; returns 0 or a negative code. Called before
+/* Writes a token for `audience` (NULL if it is unknown) to `token`, which has
+ * room for `size` bytes including the NUL; returns 0 or a negative code. Called before
  * every stream, also in the middle of a listing, on the thread that lists. */
 typedef int cairn_client_token_fn(void *arg, const char *audience, char *token, size_t size);
 
@@ -85,13 +85,13 @@ struct cairn_client_options {
 	size_t size; /* sizeof(struct cairn_client_options) */
 
 	/* Kubernetes. Without a file: $KUBECONFIG, ~/.kube/config, the service
-	 * account of the pod. It is not asked for anything when `address` and a
-	 * token are given and snapshots need no look-up. */
+	 * account of the pod. It is not used when `address` and a token are given
+	 * and snapshots need no look-up. */
 	const char *kubeconfig;
 	const char *context; /* of the kubeconfig; NULL: its current one */
 
-	/* The SnapshotMetadata service. What is NULL comes from the driver's
-	 * SnapshotMetadataService object. */
+	/* The SnapshotMetadata service. Fields that are NULL are taken from the
+	 * driver's SnapshotMetadataService object. */
 	const char *address;     /* "host:port"; also "unix:/path", which has no TLS */
 	const char *ca_file;     /* PEM: authorities that its certificate must come from */
 	const char *ca_pem;      /* the same as text */
@@ -120,10 +120,10 @@ struct cairn_client;
 CAIRN_CLIENT_API int cairn_client_new(const struct cairn_client_options *options,
 				      struct cairn_client **ret, struct cairn_client_error *error);
 
-/* After all its listings. Accepts NULL. */
+/* Call it after all listings of the client were freed. Accepts NULL. */
 CAIRN_CLIENT_API void cairn_client_free(struct cairn_client *client);
 
-/* A stream broke, or could not be begun, and is taken up again after `wait_ms`. */
+/* Called when a stream broke or could not be started; it is resumed after `wait_ms`. */
 typedef void cairn_client_retry_fn(void *arg, const struct cairn_client_error *why,
 				   uint64_t wait_ms);
 
@@ -132,8 +132,8 @@ struct cairn_listing_query {
 	const char *namespace_name; /* of the VolumeSnapshots */
 	const char *snapshot;       /* VolumeSnapshot to list */
 
-	/* The earlier snapshot: its CSI handle, which counts also when its
-	 * VolumeSnapshot is gone, or its name. With neither, allocated blocks are
+	/* The earlier snapshot: its CSI handle, which is valid even after its
+	 * VolumeSnapshot was deleted, or its name. With neither, allocated blocks are
 	 * listed. */
 	const char *base_id;
 	const char *base_snapshot;
@@ -141,14 +141,14 @@ struct cairn_listing_query {
 	uint64_t starting_offset; /* list from this byte on */
 	uint32_t max_results;     /* blocks a message; 0: the driver chooses */
 
-	/* When changed blocks can not be told, list allocated ones instead;
-	 * cairn_listing_info() says which they are. */
+	/* If changed blocks cannot be determined, list allocated ones instead;
+	 * cairn_listing_info() reports which kind is listed. */
 	bool fall_back;
 
 	bool no_retry; /* the first failure ends the listing */
 
-	/* Give up after so long without getting further; 0 is two minutes,
-	 * UINT64_MAX never gives up. */
+	/* Give up after this time without progress; 0 means two minutes,
+	 * UINT64_MAX never. */
 	uint64_t patience_ms;
 
 	cairn_client_retry_fn *on_retry; /* on the thread that lists */
@@ -157,7 +157,7 @@ struct cairn_listing_query {
 
 struct cairn_listing;
 
-/* Checks the question; nobody is asked before the first cairn_listing_next().
+/* Checks the query; the first request is sent by the first cairn_listing_next().
  *
  * CAIRN_CLIENT_INVALID_ARGUMENT  a name is missing or a number is too large
  */
@@ -215,15 +215,15 @@ struct cairn_listing_info {
 	int type;    /* enum cairn_listing_type */
 	bool fell_back;
 	uint64_t capacity; /* of the volume; 0 before the first message */
-	uint64_t position; /* up to here everything was listed: to go on, start here */
+	uint64_t position; /* everything before it was listed: to continue, start here */
 	uint64_t blocks;
 	uint64_t bytes; /* sum of their lengths */
 	uint64_t messages;
-	uint64_t streams; /* begun: 1, and one for each time it was taken up again */
+	uint64_t streams; /* that were started: 1, and one for each time it was resumed */
 };
 
-/* How far the listing is, messages that cairn_listing_next() handed out
- * included. From any thread. */
+/* The progress of the listing, including messages that cairn_listing_next()
+ * returned. May be called from any thread. */
 CAIRN_CLIENT_API void cairn_listing_info(struct cairn_listing *listing,
 					 struct cairn_listing_info *ret);
 

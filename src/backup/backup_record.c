@@ -76,6 +76,8 @@ bool backup_record_is_file(const struct backup_record *record)
 
 bool backup_record_is_of_pool(const struct backup_record *record, const char *pool)
 {
+	if (*pool == '/')
+		return strcmp(record->pool_dir, pool) == 0;
 	return *pool && strncmp(record->pool_id, pool, strlen(pool)) == 0;
 }
 

@@ -54,7 +54,8 @@ struct backup_record backup_record_of(const struct repo_snapshot *snapshot);
  * the same name is a different object. */
 bool backup_record_is_file(const struct backup_record *record);
 
-/* True if the id of the backup's pool begins with `pool`, which is not empty. */
+/* True if the id of the backup's pool begins with `pool`, which is not empty, or if `pool` is the
+ * absolute path of its directory: copied pools have one id. */
 bool backup_record_is_of_pool(const struct backup_record *record, const char *pool);
 
 /* True for tags that Cairn sets; the others are the user's. */

@@ -96,12 +96,13 @@ static int try_changed(struct making *making, struct cairn_err *err)
 		return 1;
 	}
 	if (!making->source->ops->changed) {
-		snprintf(result->reason, sizeof(result->reason), "nothing tells what changed");
+		snprintf(result->reason, sizeof(result->reason),
+			 "what changed cannot be determined");
 		return 1;
 	}
 	if (!parent->ancestor) {
 		snprintf(result->reason, sizeof(result->reason),
-			 "what changed since the last backup is not known any more");
+			 "what changed since the last backup is no longer known");
 		backup_say(&making->options->talk, "%s: reading what is allocated", result->reason);
 		return 1;
 	}
@@ -377,12 +378,12 @@ static int create_load_index(struct making *making, struct cairn_err *err)
 	if (rc || !gone)
 		return rc;
 	making->result->packs_gone = gone;
-	backup_say(&making->options->talk,
-		   "%" PRIu64
-		   " %s of the repository %s missing or cut short: what this backup needs "
-		   "of %s is stored again; 'cairn backup verify --repair' tells what else is lost",
-		   gone, gone == 1 ? "pack" : "packs", gone == 1 ? "is" : "are",
-		   gone == 1 ? "it" : "them");
+	backup_say(
+		&making->options->talk,
+		"%" PRIu64 " %s of the repository %s missing or cut short: what this backup needs "
+		"of %s is stored again; 'cairn backup verify --repair' reports what else is lost",
+		gone, gone == 1 ? "pack" : "packs", gone == 1 ? "is" : "are",
+		gone == 1 ? "it" : "them");
 	return 0;
 }
 
@@ -399,7 +400,7 @@ static int create_find_parent(struct making *making, struct cairn_err *err)
 		rc = backup_parent_find(making->repo, making->source, options->parent,
 					making->zeros, &options->talk, &making->parent, err);
 	}
-	/* An image of equal chunks is one file: the lists of segments do not tell it what to
+	/* An image of equal chunks is one file: the lists of segments do not show what to
 	 * keep. */
 	if (!rc && options->fixed && making->parent.segmented)
 		backup_parent_done(&making->parent);
@@ -421,6 +422,8 @@ static int create_make(struct making *making, struct cairn_err *err)
 	rc = create_find_parent(making, err);
 	if (!rc)
 		rc = create_choose(making, err);
+	if (!rc)
+		rc = repo_cache_check(making->repo, making->marks->bytes == 0, err);
 	if (rc)
 		return rc;
 	result->size = making->source->size;

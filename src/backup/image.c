@@ -194,7 +194,7 @@ static int refuse_lost(const struct chunk_map *map, struct cairn_err *err)
 		offset += map->at[i].length;
 	return cairn_err_set(err, CAIRN_DATA_LOSS,
 			     "%s of its %s are lost, the first at byte %" PRIu64
-			     "; 'cairn backup verify' tells which",
+			     "; 'cairn backup verify' lists them",
 			     cairn_format_size(map->lost, lost), cairn_format_size(map->size, size),
 			     offset);
 }

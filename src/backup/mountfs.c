@@ -357,7 +357,8 @@ static int mountfs_collect(struct mountfs *fs, struct cairn_err *err)
 	int rc = repo_snapshot_list(fs->spec->repo, &fs->list, err);
 
 	if (!rc)
-		rc = backup_subject_number(fs->list.items, fs->list.n, &subjects, err);
+		rc = backup_subject_number(fs->list.items, fs->list.n, BACKUP_SUBJECT_TO_FIND,
+					   &subjects, err);
 	if (rc)
 		return rc;
 	fs->entries = cairn_calloc(fs->list.n + 1, sizeof(*fs->entries));

@@ -342,10 +342,11 @@ static void say_to_come(const struct search *search)
 			     0 &&
 		     search->candidates[i].snapshot->time_ns > now;
 	if (n)
-		backup_say(search->talk,
-			   "%zu backup%s of this volume %s of a time to come: the clock is wrong, "
-			   "or was",
-			   n, n == 1 ? "" : "s", n == 1 ? "is" : "are");
+		backup_say(
+			search->talk,
+			"%zu backup%s of this volume %s dated in the future: the clock is wrong, "
+			"or was",
+			n, n == 1 ? "" : "s", n == 1 ? "is" : "are");
 }
 
 static int parent_look(struct search *search, const struct repo_snapshot_list *list,

@@ -26,9 +26,18 @@ static void pushgateway_gauge(struct cairn_buf *text, const char *name, const ch
 	cairn_buf_addf(text, "cairn_backup_%s %.17g\n", name, value);
 }
 
+static void pushgateway_write_attempt(struct cairn_buf *text, bool ok)
+{
+	pushgateway_gauge(text, "last_attempt_timestamp_seconds", "When the last attempt ended.",
+			  (double)cairn_now_ns() / (double)CAIRN_NS_PER_SEC);
+	pushgateway_gauge(text, "last_attempt_success", "1 when the last attempt was a success.",
+			  ok);
+}
+
 static void pushgateway_write_all(struct cairn_buf *text, const struct backup_result *r,
 				  uint64_t elapsed_ns)
 {
+	pushgateway_write_attempt(text, true);
 	pushgateway_gauge(text, "last_success_timestamp_seconds", "When the last backup ended.",
 			  (double)cairn_now_ns() / (double)CAIRN_NS_PER_SEC);
 	pushgateway_gauge(text, "duration_seconds", "How long it took.",
@@ -60,12 +69,14 @@ static char *url_of(const char *gateway, const char *volume)
 	return url;
 }
 
-static int send_text(const char *url, const struct cairn_buf *text, struct cairn_err *err)
+/* PUT replaces the group, POST only the metrics of the text. */
+static int send_text(const char *method, const char *url, const struct cairn_buf *text,
+		     struct cairn_err *err)
 {
 	cairn_cleanup(http_client_fields_freep) struct curl_slist *fields = NULL;
 	struct http_client_settings settings = {.plain = true, .timeout_ms = PUSH_TIMEOUT_MS};
 	struct http_client_call call = {
-		.method = "PUT", .url = url, .body = text->data, .body_len = text->len};
+		.method = method, .url = url, .body = text->data, .body_len = text->len};
 	struct cairn_err why = {0};
 	long status = 0;
 	int rc;
@@ -91,5 +102,16 @@ int backup_push_metrics(const char *gateway, const struct backup_source *source,
 	pushgateway_write_all(&text, result, elapsed_ns);
 	if (!url || cairn_buf_failed(&text))
 		return cairn_err_nomem(err, "metrics");
-	return send_text(url, &text, err);
+	return send_text("PUT", url, &text, err);
+}
+
+int backup_push_failure(const char *gateway, const char *volume, struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(TEXT_MAX);
+	cairn_auto_free char *url = url_of(gateway, volume);
+
+	pushgateway_write_attempt(&text, false);
+	if (!url || cairn_buf_failed(&text))
+		return cairn_err_nomem(err, "metrics");
+	return send_text("POST", url, &text, err);
 }

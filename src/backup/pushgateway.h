@@ -20,4 +20,8 @@ int backup_push_metrics(const char *gateway, const struct backup_source *source,
 			const struct backup_result *result, uint64_t elapsed_ns,
 			struct cairn_err *err);
 
+/* Says that the last attempt failed; what the gateway knows of the last success stays. Codes
+ * as above. */
+int backup_push_failure(const char *gateway, const char *volume, struct cairn_err *err);
+
 #endif

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "pool/store/store.h"
 #include "repo/blob.h"
+#include "repo/sha256_pair.h"
 
 #define BATCH_BYTES (1U << 20) /* bytes that a thread takes at a time */
 
@@ -35,6 +36,7 @@ struct reading {
 
 struct worker {
 	struct store_reader *reader;
+	struct repo_blob_batch *batch;
 	uint8_t *buffer;
 };
 
@@ -68,21 +70,38 @@ static bool read_chunks_all_zero(const uint8_t *data, size_t n)
 	return data[0] == 0 && memcmp(data, data + 1, n - 1) == 0;
 }
 
-static int read_chunks_store(struct reading *reading, const uint8_t *data, struct chunk *chunk,
-			     struct cairn_err *err)
-{
-	struct repo_id id;
-	bool new = false;
-	int rc;
+/* Chunks that are hashed together, the second one right behind the first. */
+struct pair {
+	struct repo_id ids[2];
+	bool zero[2];
+};
 
-	if (read_chunks_all_zero(data, chunk->length)) {
-		chunk->kind = CHUNK_ZERO;
-		return 0;
-	}
-	rc = repo_blob_put(reading->repo, REPO_BLOB_DATA, data, chunk->length, &id, &new, err);
+/* Hashes one chunk, or two of the same length. Those of all zeros have no hash. */
+static int hash_pair(struct pair *pair, const uint8_t *data, uint32_t length, unsigned n,
+		     struct cairn_err *err)
+{
+	const void *const parts[2] = {data, data + length};
+	bool ok = true;
+
+	for (unsigned i = 0; i < n; i++)
+		pair->zero[i] = read_chunks_all_zero(parts[i], length);
+	if (n == 2 && !pair->zero[0] && !pair->zero[1])
+		ok = repo_id_of_pair(parts, length, pair->ids);
+	else
+		for (unsigned i = 0; i < n && ok; i++)
+			ok = pair->zero[i] || repo_id_of(parts[i], length, &pair->ids[i]);
+	return ok ? 0 : cairn_err_nomem(err, "a hash");
+}
+
+static int read_chunks_store(struct reading *reading, struct worker *worker, const uint8_t *data,
+			     const struct repo_id *id, struct chunk *chunk, struct cairn_err *err)
+{
+	bool new = false;
+	int rc = repo_blob_batch_add(worker->batch, id, data, chunk->length, &new, err);
+
 	if (rc)
 		return rc;
-	memcpy(chunk->id, id.bytes, sizeof(chunk->id));
+	memcpy(chunk->id, id->bytes, sizeof(chunk->id));
 	chunk->kind = CHUNK_KEPT;
 	atomic_fetch_add(&reading->chunks_new, new);
 	atomic_fetch_add(&reading->bytes_new, new ? chunk->length : 0);
@@ -114,10 +133,34 @@ static bool next_run(const struct chunk_map *map, const struct worker_task *task
 	return true;
 }
 
+static int store_run(struct reading *reading, struct worker *worker, const struct run *run,
+		     struct cairn_err *err)
+{
+	struct chunk *chunks = reading->map->at;
+	const uint8_t *at = worker->buffer;
+	unsigned n;
+	int rc = 0;
+
+	for (size_t i = run->first; i < run->end && !rc; i += n) {
+		uint32_t length = chunks[i].length;
+		struct pair pair;
+
+		n = i + 1 < run->end && chunks[i + 1].length == length ? 2 : 1;
+		rc = hash_pair(&pair, at, length, n, err);
+		for (unsigned k = 0; k < n && !rc; k++, at += length) {
+			if (pair.zero[k])
+				chunks[i + k].kind = CHUNK_ZERO;
+			else
+				rc = read_chunks_store(reading, worker, at, &pair.ids[k],
+						       &chunks[i + k], err);
+		}
+	}
+	return rc;
+}
+
 static int read_run(struct reading *reading, struct worker *worker, const struct run *run,
 		    struct cairn_err *err)
 {
-	const uint8_t *at = worker->buffer;
 	size_t n = 0;
 	int rc = pool_store_reader_read(worker->reader, run->offset, worker->buffer, run->bytes, &n,
 					err);
@@ -129,11 +172,7 @@ static int read_run(struct reading *reading, struct worker *worker, const struct
 				     "the snapshot ends at %" PRIu64 ", before its size",
 				     run->offset + n);
 	atomic_fetch_add(&reading->bytes_read, n);
-	for (size_t i = run->first; i < run->end && !rc; i++) {
-		rc = read_chunks_store(reading, at, &reading->map->at[i], err);
-		at += reading->map->at[i].length;
-	}
-	return rc;
+	return store_run(reading, worker, run, err);
 }
 
 /* All runs are requested before waiting for the first, because a disk serves many requests
@@ -153,7 +192,11 @@ static int read_chunks_work(void *arg, void *worker_arg, const struct worker_tas
 	run = (struct run){.end = task->first, .offset = task->offset};
 	while (!rc && next_run(reading->map, task, &run))
 		rc = read_run(reading, worker, &run, err);
-	return rc;
+	if (rc) { /* what was read is kept for the next attempt */
+		(void)repo_blob_batch_end(worker->batch, NULL);
+		return rc;
+	}
+	return repo_blob_batch_end(worker->batch, err);
 }
 
 static void read_chunks_stop(void *arg, void *worker_arg)
@@ -162,6 +205,7 @@ static void read_chunks_stop(void *arg, void *worker_arg)
 
 	(void)arg;
 	pool_store_reader_freep(&worker->reader);
+	repo_blob_batch_free(worker->batch);
 	free(worker->buffer);
 	free(worker);
 }
@@ -178,6 +222,8 @@ static int read_chunks_start(void *arg, void **ret, struct cairn_err *err)
 	rc = worker->buffer
 		     ? reading->source->ops->reader_open(reading->source, &worker->reader, err)
 		     : cairn_err_nomem(err, "worker");
+	if (!rc)
+		rc = repo_blob_batch_new(reading->repo, &worker->batch, err);
 	if (rc) {
 		read_chunks_stop(arg, worker);
 		return rc;

@@ -21,10 +21,13 @@
 #include "base/mem.h"
 #include "repo/blob.h"
 #include "repo/repo.h"
+#include "repo/repo_store.h"
 
 #define BATCH_CHUNKS 2048U        /* chunks that are fetched together */
 #define BATCH_BYTES  (4ULL << 20) /* limit of their bytes; one chunk may exceed it */
-#define MORE_WORKERS 2U           /* more than processors: some wait for the disk */
+#define BATCH_LEAST  (1ULL << 20)
+#define BATCH_PARTS  10U /* a batch is at most such a part of what is left */
+#define MORE_WORKERS 2U  /* more than processors: some wait for the disk */
 #define LARGE_PAGE   (2U << 20)
 #define BLOCK        4096U /* runs of zeros of this length are not written to a fresh target */
 
@@ -69,10 +72,19 @@ static bool is_held(struct restoring *r, const struct chunk *chunk, uint64_t off
 	       other->length == chunk->length && memcmp(other->id, chunk->id, CHUNK_ID_BYTES) == 0;
 }
 
+/* The last batches are smaller, so that all workers have something to do until the end. */
+static uint64_t restore_limit(const struct restoring *r)
+{
+	uint64_t part = (r->spec->map->size - r->offset) / BATCH_PARTS;
+
+	return part >= BATCH_BYTES ? BATCH_BYTES : part > BATCH_LEAST ? part : BATCH_LEAST;
+}
+
 static bool restore_take(void *arg, struct worker_task *task)
 {
 	struct restoring *r = arg;
 	const struct chunk_map *map = r->spec->map;
+	uint64_t limit;
 
 	while (r->next < map->n && is_held(r, &map->at[r->next], r->offset)) {
 		if (r->spec->held)
@@ -84,11 +96,12 @@ static bool restore_take(void *arg, struct worker_task *task)
 	if (r->next == map->n)
 		return false;
 	*task = (struct worker_task){.first = r->next, .offset = r->offset};
+	limit = restore_limit(r);
 	do {
 		task->bytes += map->at[r->next].length;
 		r->offset += map->at[r->next++].length;
 	} while (r->next < map->n && r->next - task->first < BATCH_CHUNKS &&
-		 task->bytes + map->at[r->next].length <= BATCH_BYTES &&
+		 task->bytes + map->at[r->next].length <= limit &&
 		 !is_held(r, &map->at[r->next], r->offset));
 	task->end = r->next;
 	return true;
@@ -299,6 +312,15 @@ static void restore_stop(void *arg, void *worker)
 	free(batch);
 }
 
+/* A store behind a network is asked by each worker over a connection of its own. */
+static unsigned restore_workers(struct repo *repo)
+{
+	unsigned workers = backup_worker_pool_size() + MORE_WORKERS;
+	unsigned connections = repo_get_store(repo)->connections;
+
+	return connections > workers ? connections : workers;
+}
+
 int backup_restore_write(struct repo *repo, struct target *target, const struct restore_spec *spec,
 			 struct restore_result *ret, struct cairn_err *err)
 {
@@ -317,9 +339,7 @@ int backup_restore_write(struct repo *repo, struct target *target, const struct 
 
 	if (!rc)
 		rc = backup_worker_pool_run(
-			&pool,
-			spec->threads ? spec->threads : backup_worker_pool_size() + MORE_WORKERS,
-			err);
+			&pool, spec->threads ? spec->threads : restore_workers(repo), err);
 	if (!rc)
 		rc = backup_target_mark_replace(target, err);
 	if (rc)

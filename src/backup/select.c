@@ -131,14 +131,15 @@ static bool is_listed_before(const struct selection *s, size_t i)
 	return false;
 }
 
-/* " (id vol-1, pool 0123abcd)" */
+/* " (id vol-1, pool 0123abcd in /srv/pool)" */
 static void add_ids(struct cairn_buf *text, const struct repo_snapshot *snapshot)
 {
 	struct backup_record record = backup_record_of(snapshot);
 
 	cairn_buf_addf(text, " (id %s", record.volume_id);
 	if (*record.pool_id)
-		cairn_buf_addf(text, ", pool %.*s", POOL_DIGITS, record.pool_id);
+		cairn_buf_addf(text, ", pool %.*s in %s", POOL_DIGITS, record.pool_id,
+			       record.pool_dir);
 	cairn_buf_addc(text, ')');
 }
 
@@ -240,7 +241,8 @@ static int load_list(struct selection *s, struct repo *repo, struct cairn_err *e
 	s->fits_subject = cairn_calloc(s->list.n + 1, sizeof(size_t));
 	if (!s->fits || !s->fits_subject)
 		return cairn_err_nomem(err, "list of backups");
-	return backup_subject_number(s->list.items, s->list.n, &s->subjects, err);
+	return backup_subject_number(s->list.items, s->list.n, BACKUP_SUBJECT_TO_FIND, &s->subjects,
+				     err);
 }
 
 static int backup_select_by_name(struct repo *repo, const struct backup_choice *choice,

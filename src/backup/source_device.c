@@ -6,6 +6,7 @@
 
 #include "backup/cluster/cluster_objects.h"
 #include "backup/device_file.h"
+#include "backup/device_filesystem.h"
 #include "backup/source.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -140,15 +141,19 @@ static const struct backup_source_ops device_ops = {
 };
 
 /* Collects the objects that are stored with the backup: the snapshot's and those that the
- * caller gave. */
+ * caller gave, which the device must be like. */
 static int keep_objects(struct device_source *device, const struct source_device_spec *spec,
 			const struct kube_snapshot *found, struct cairn_err *err)
 {
 	kube_auto_json json_t *objects =
 		spec->objects ? json_loads(spec->objects, 0, NULL) : json_object();
+	int rc;
 
 	if (!json_is_object(objects))
 		return cairn_err_set(err, CAIRN_INVALID, "objects to keep: no JSON object");
+	rc = backup_device_filesystem(device->file.fd, objects, err);
+	if (rc)
+		return rc;
 	if (found->snapshot && (json_object_set_new(objects, "volumesnapshot",
 						    backup_cluster_sanitised(found->snapshot)) ||
 				json_object_set_new(objects, "volumesnapshotcontent",

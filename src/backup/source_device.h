@@ -36,6 +36,7 @@ struct source_device_spec {
 /* CAIRN_NOT_FOUND     no such device or VolumeSnapshot
  * CAIRN_INVALID       neither a device nor a file, or the objects are not JSON
  * CAIRN_UNAVAILABLE   the VolumeSnapshot is not ready
+ * CAIRN_PRECONDITION  backup_device_filesystem()
  */
 int backup_source_device(const struct source_device_spec *spec, struct backup_source **ret,
 			 struct cairn_err *err);

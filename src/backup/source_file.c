@@ -131,7 +131,7 @@ static int file_settled(struct backup_source *source, struct cairn_err *err)
 		return 0;
 	return cairn_err_set(err, CAIRN_ABORTED,
 			     "'%s' was written while it was read, so there is no backup of it; "
-			     "--live makes one all the same",
+			     "--live makes one anyway",
 			     source->volume_name);
 }
 
@@ -154,8 +154,8 @@ static int say_in_use(const char *path, struct cairn_err *err)
 	if (stat(path, &st) == 0)
 		(void)pool_mounts_find_device(st.st_rdev, &mount, NULL);
 	return cairn_err_set(err, CAIRN_PRECONDITION,
-			     "'%s' is %s%s%s: back up a snapshot of it, or say --live and get "
-			     "what may be half of a write",
+			     "'%s' is %s%s%s: back up a snapshot of it, or use --live: the "
+			     "backup may then contain incomplete writes",
 			     path, mount ? "mounted at '" : "in use", mount ? mount : "",
 			     mount ? "'" : "");
 }
@@ -237,8 +237,8 @@ static int source_file_open_file(struct file_source *f, const struct source_file
 	if (!spec->live && has_writers(f->file.fd))
 		return cairn_err_set(
 			err, CAIRN_PRECONDITION,
-			"'%s' is open for writing elsewhere: stop what writes it, or say "
-			"--live and get what may be half of a write",
+			"'%s' is open for writing elsewhere: stop what writes it, or use "
+			"--live: the backup may then contain incomplete writes",
 			spec->path);
 	return spec->live ? 0 : remember_times(f, spec->path, err);
 }

@@ -19,6 +19,7 @@ struct member {
 	const char *host, *name;
 	enum kind kind;
 	struct backup_record record;
+	const char *place; /* the pool's directory if it distinguishes pools of one id, else "" */
 	int64_t time_ns;
 	size_t i; /* in the caller's list */
 };
@@ -63,7 +64,16 @@ static int subject_by_volume(const void *a, const void *b)
 	const struct member *left = a, *right = b;
 	int order = compare_name(left, right);
 
-	return order ? order : strcmp(left->record.volume_id, right->record.volume_id);
+	if (order == 0)
+		order = strcmp(left->record.volume_id, right->record.volume_id);
+	return order ? order : strcmp(left->place, right->place);
+}
+
+static int compare_pool(const struct member *a, const struct member *b)
+{
+	int order = strcmp(a->record.pool_id, b->record.pool_id);
+
+	return order ? order : strcmp(a->place, b->place);
 }
 
 static int subject_by_pool(const void *a, const void *b)
@@ -71,7 +81,46 @@ static int subject_by_pool(const void *a, const void *b)
 	const struct member *left = a, *right = b;
 	int order = compare_name(left, right);
 
-	return order ? order : strcmp(left->record.pool_id, right->record.pool_id);
+	return order ? order : compare_pool(left, right);
+}
+
+static int subject_by_time(const void *a, const void *b)
+{
+	const struct member *left = a, *right = b;
+	int order = subject_by_pool(a, b);
+
+	return order ? order : (left->time_ns > right->time_ns) - (left->time_ns < right->time_ns);
+}
+
+/* True if the backups of one pool id, sorted by time, are from several pools. */
+static bool is_several(const struct member *members, size_t n, enum backup_subject_use use)
+{
+	for (size_t i = 1; i < n; i++) {
+		const char *dir = members[i].record.pool_dir;
+
+		if (strcmp(dir, members[i - 1].record.pool_dir) == 0)
+			continue;
+		if (use == BACKUP_SUBJECT_TO_FORGET)
+			return true;
+		for (size_t k = 0; k < i; k++)
+			if (strcmp(dir, members[k].record.pool_dir) == 0)
+				return true;
+	}
+	return false;
+}
+
+static void distinguish_copies(struct member *members, size_t n, enum backup_subject_use use)
+{
+	qsort(members, n, sizeof(*members), subject_by_time);
+	for (size_t i = 0, end; i < n; i = end) {
+		for (end = i + 1; end < n; end++)
+			if (subject_by_pool(&members[i], &members[end]) != 0)
+				break;
+		if (!*members[i].record.pool_id || !is_several(&members[i], end - i, use))
+			continue;
+		for (size_t k = i; k < end; k++)
+			members[k].place = members[k].record.pool_dir;
+	}
 }
 
 static void join_equal(const struct sets *sets, struct member *members, size_t n,
@@ -102,9 +151,7 @@ static struct pool_span span_of(const struct member *members, size_t start, size
 				 .to_ns = members[start].time_ns,
 				 .end = start + 1};
 
-	for (; span.end < n &&
-	       strcmp(members[span.end].record.pool_id, members[start].record.pool_id) == 0;
-	     span.end++) {
+	for (; span.end < n && compare_pool(&members[span.end], &members[start]) == 0; span.end++) {
 		const struct member *member = &members[span.end];
 
 		if (member->time_ns > span.to_ns) {
@@ -209,6 +256,7 @@ static struct member member_of(const struct repo_snapshot *snapshot, size_t i)
 	struct member member = {.host = snapshot->hostname ? snapshot->hostname : "",
 				.name = backup_subject_name(snapshot),
 				.record = backup_record_of(snapshot),
+				.place = "",
 				.time_ns = snapshot->time_ns,
 				.i = i};
 
@@ -217,8 +265,8 @@ static struct member member_of(const struct repo_snapshot *snapshot, size_t i)
 	return member;
 }
 
-int backup_subject_number(struct repo_snapshot *const *items, size_t n, size_t **ret,
-			  struct cairn_err *err)
+int backup_subject_number(struct repo_snapshot *const *items, size_t n, enum backup_subject_use use,
+			  size_t **ret, struct cairn_err *err)
 {
 	cairn_auto_free struct member *members = cairn_calloc(n + 1, sizeof(*members));
 	cairn_auto_free size_t *up = cairn_calloc(n + 1, sizeof(*up));
@@ -230,6 +278,7 @@ int backup_subject_number(struct repo_snapshot *const *items, size_t n, size_t *
 		members[i] = member_of(items[i], i);
 		up[i] = i;
 	}
+	distinguish_copies(members, n, use);
 	join_all(&sets, members, n);
 	for (size_t i = 0; i < n; i++)
 		up[i] = set_of(&sets, i);

@@ -57,17 +57,11 @@ bool backup_target_leave(struct target *target)
 
 static int open_locked(const struct target_spec *spec, struct target *target, struct cairn_err *err)
 {
-	cairn_auto_free char *path = NULL;
 	int rc = pool_volume_lock_file(spec->pool, target->volume, &target->file_lock, err);
 
 	if (!rc)
-		rc = pool_volume_path(spec->pool, target->volume, &path, err);
-	if (rc)
-		return rc;
-	target->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	if (target->fd < 0)
-		return cairn_err_sys(err, errno, "open volume '%s'", spec->to);
-	return 0;
+		rc = pool_volume_open_data(spec->pool, target->volume, &target->fd, err);
+	return rc ? cairn_err_wrap(err, "open volume '%s'", spec->to) : 0;
 }
 
 /* Restoring one volume over another is almost always a mistake in the name. */
@@ -217,23 +211,13 @@ static int hold_file(struct target *target, struct cairn_err *err)
 	return rc;
 }
 
-/* A rollback in progress when the file was opened may have replaced it since: data
- * written to an unlinked file is lost. While the lock is held no rollback begins. */
+/* A rollback in progress when the volume was opened may have replaced its data since. While
+ * the lock is held no rollback begins. */
 static int hold_volume(struct target *target, struct cairn_err *err)
 {
-	cairn_auto_free char *path = NULL;
-	struct stat held, named;
 	int rc = pool_volume_lock(target->pool, target->volume, &target->lock, err);
 
-	if (!rc)
-		rc = pool_volume_path(target->pool, target->volume, &path, err);
-	if (rc)
-		return rc;
-	if (fstat(target->fd, &held) < 0 || lstat(path, &named) < 0)
-		return cairn_err_sys(err, errno, "stat '%s'", path);
-	if (held.st_ino != named.st_ino || held.st_dev != named.st_dev)
-		return cairn_err_set(err, CAIRN_ABORTED, "the volume was rolled back meanwhile");
-	return 0;
+	return rc ? rc : pool_volume_check_data(target->pool, target->volume, target->fd, err);
 }
 
 int backup_target_hold(struct target *target, struct cairn_err *err)

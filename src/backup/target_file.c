@@ -189,7 +189,8 @@ int backup_target_publish(struct target *target, struct cairn_err *err)
 
 	if (rc < 0 && errno == EEXIST)
 		return cairn_err_set(err, CAIRN_EXISTS,
-				     "'%s' was made by another process meanwhile", target->path);
+				     "'%s' was created by another process in the meantime",
+				     target->path);
 	if (rc < 0)
 		return cairn_err_sys(err, errno, "rename '%s'", target->partial);
 	free(target->partial);

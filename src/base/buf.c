@@ -25,7 +25,7 @@ void cairn_buf_done(struct cairn_buf *buf)
 void cairn_buf_wipe(struct cairn_buf *buf)
 {
 	if (buf->data)
-		explicit_bzero(buf->data, buf->len);
+		explicit_bzero(buf->data, buf->cap); /* also what was consumed or reset */
 	cairn_buf_done(buf);
 }
 
@@ -44,7 +44,7 @@ static bool buf_grow(struct cairn_buf *buf, size_t need)
 	while (cap < need)
 		cap = cap > SIZE_MAX / 2 ? need : cap * 2;
 	if (cap > buf->max && buf->max >= need)
-		cap = buf->max;
+		cap = buf->max; /* doubling must not exceed what the owner allows */
 	data = cairn_realloc_array(buf->data, cap + 1, 1);
 	if (!data)
 		return false;
@@ -142,6 +142,7 @@ char *cairn_buf_take_string(struct cairn_buf *buf)
 {
 	char *text;
 
+	/* Without data there is no place for the NUL of "". */
 	if (buf->failed || (!buf->data && !buf_grow(buf, 0))) {
 		cairn_buf_done(buf);
 		return NULL;

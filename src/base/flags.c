@@ -171,6 +171,7 @@ static int parse_long(struct parse *p, const char *word, struct cairn_err *err)
 		memcpy(name, word, n);
 		name[n] = '\0';
 		flag = cairn_flags_find(p->tables, name);
+		/* A flag whose own name begins with "no-" was found above. */
 		if (!flag && !equals && strncmp(name, "no-", 3) == 0) {
 			flag = cairn_flags_find(p->tables, name + 3);
 			if (flag && flag->kind == CAIRN_FLAG_BOOL) {
@@ -247,8 +248,8 @@ int cairn_flags_parse(const struct cairn_flag *const tables[], int argc, char **
 		char *word = argv[p.next++];
 		int rc = 0;
 
-		if (only_arguments || word[0] != '-' || !word[1]) {
-			argv[kept++] = word;
+		if (only_arguments || word[0] != '-' || !word[1]) { /* "-" is an argument */
+			argv[kept++] = word; /* of a place that was read already */
 			only_arguments = only_arguments || (how & CAIRN_FLAGS_STOP);
 		} else if (strcmp(word, "--") == 0) {
 			only_arguments = true;

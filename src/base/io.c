@@ -55,7 +55,7 @@ static int io_write_full(int fd, const void *buf, size_t n, off_t offset)
 
 		if (put < 0 && errno == EINTR)
 			continue;
-		if (put == 0)
+		if (put == 0) /* without an errno; trying again could go on for ever */
 			errno = EIO;
 		if (put <= 0)
 			return -1;
@@ -120,6 +120,8 @@ static int read_to_end(int fd, const char *name, size_t hint, struct cairn_buf *
 static int open_regular(int dir_fd, const char *name, int flags, unsigned mode, int *ret_fd,
 			struct stat *ret_st, struct cairn_err *err)
 {
+	/* O_NOFOLLOW: a link could lead out of the directory. O_NONBLOCK: opening a FIFO
+	 * would wait for its other end. */
 	cairn_auto_fd int fd =
 		openat(dir_fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
 
@@ -218,6 +220,8 @@ static int write_synced(int dir_fd, const char *name, const void *data, size_t n
 {
 	cairn_auto_fd int fd = -1;
 
+	/* A killed process may have left the file. Truncating it would also change what other
+	 * links to it show. */
 	if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
 		return cairn_err_sys(err, errno, "remove '%s'", name);
 	fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -245,6 +249,7 @@ int cairn_file_replace(int dir_fd, const char *name, const void *data, size_t n,
 		unlinkat(dir_fd, temporary, 0);
 		return rc;
 	}
+	/* Readers see the new file already; only this keeps it over a power failure. */
 	return cairn_sync_dir(dir_fd, name, err);
 }
 
@@ -257,7 +262,7 @@ int cairn_make_dir(int parent_fd, const char *name, unsigned mode, struct cairn_
 			return 0;
 		return cairn_err_sys(err, errno, "make directory '%s'", name);
 	}
-	if (parent_fd >= 0)
+	if (parent_fd >= 0) /* AT_FDCWD cannot be synced */
 		return cairn_sync_dir(parent_fd, name, err);
 	return 0;
 }

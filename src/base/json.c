@@ -25,6 +25,8 @@ void cairn_json_init(struct cairn_json *json, int fd, bool pretty)
 
 static void json_flush(struct cairn_json *json)
 {
+	/* After a failed write nothing more is written: a reader must not see a document with
+	 * a part missing in its middle. */
 	if (json->len > 0 && json->sys_errno == 0 &&
 	    cairn_write_full(json->fd, json->buf, json->len) < 0)
 		json->sys_errno = errno;
@@ -67,7 +69,7 @@ static void json_separate(struct cairn_json *json)
 	}
 	if (json->comma[json->depth])
 		json_put(json, ",");
-	json->comma[json->depth] = json->depth > 0;
+	json->comma[json->depth] = json->depth > 0; /* documents are not separated by commas */
 	if (json->pretty && json->depth > 0)
 		json_indent(json);
 }
@@ -76,7 +78,7 @@ static void open_scope(struct cairn_json *json, const char *bracket, bool is_arr
 {
 	json_separate(json);
 	json_put(json, bracket);
-	if (json->depth + 1 < CAIRN_JSON_DEPTH_MAX)
+	if (json->depth + 1 < CAIRN_JSON_DEPTH_MAX) /* a caller's bug must not write behind it */
 		json->depth++;
 	json->comma[json->depth] = false;
 	json->is_array[json->depth] = is_array;

@@ -12,7 +12,7 @@
 __extension__ typedef unsigned __int128 wide; /* room for a product of two 64-bit values */
 
 /* Parses digits at *text into *ret and advances *text. False if there are none or the
- * value does not fit; *ret_range tells which. */
+ * value does not fit; *ret_range is set in the second case. */
 static bool take_digits(const char **text, uint64_t *ret, bool *ret_range)
 {
 	const char *p = *text;
@@ -40,6 +40,13 @@ static int num_refuse(struct cairn_err *err, bool range, const char *text, const
 	return cairn_err_set(err, CAIRN_INVALID, "'%s' is not %s", text, what);
 }
 
+bool cairn_take_u64(const char **text, uint64_t *ret)
+{
+	bool range;
+
+	return take_digits(text, ret, &range);
+}
+
 int cairn_parse_u64(const char *text, uint64_t *ret, struct cairn_err *err)
 {
 	const char *p = text;
@@ -61,6 +68,7 @@ int cairn_parse_i64(const char *text, int64_t *ret, struct cairn_err *err)
 
 	if (!take_digits(&p, &value, &range) || *p)
 		return num_refuse(err, range, text, "a whole number");
+	/* INT64_MIN has no positive counterpart: one more is allowed, negated as unsigned. */
 	if (value > (uint64_t)INT64_MAX + negative)
 		return num_refuse(err, true, text, "");
 	*ret = negative ? (int64_t)(0 - value) : (int64_t)value;
@@ -110,7 +118,7 @@ int cairn_parse_size(const char *text, uint64_t *ret, struct cairn_err *err)
 			scale *= 10;
 	}
 	factor = unit_factor(p);
-	if (factor == 0 || (scale > 1 && factor == 1))
+	if (factor == 0 || (scale > 1 && factor == 1)) /* no part of a byte */
 		return num_refuse(err, false, text, what);
 	if (__builtin_mul_overflow(whole, factor, &whole) ||
 	    __builtin_add_overflow(whole, (uint64_t)((wide)tenths * factor / scale), &whole))
@@ -125,6 +133,7 @@ static uint64_t duration_factor(const char **unit)
 		const char *name;
 		uint64_t ms;
 	} units[] = {
+		/* "ms" before "m", which is its beginning */
 		{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000},
 	};
 
@@ -180,7 +189,7 @@ const char *cairn_format_size(uint64_t bytes, char out[CAIRN_SIZE_TEXT_MAX])
 		return out;
 	}
 	tenths = (uint64_t)(((wide)bytes * 10) >> (10 * unit));
-	if (tenths % 10 == 0 || tenths >= 1000)
+	if (tenths % 10 == 0 || tenths >= 1000) /* at most four characters */
 		snprintf(out, CAIRN_SIZE_TEXT_MAX, "%" PRIu64 " %s", tenths / 10, units[unit]);
 	else
 		snprintf(out, CAIRN_SIZE_TEXT_MAX, "%" PRIu64 ".%" PRIu64 " %s", tenths / 10,

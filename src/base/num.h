@@ -8,6 +8,7 @@
 #ifndef CAIRN_BASE_NUM_H
 #define CAIRN_BASE_NUM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,10 @@ struct cairn_err;
 
 int cairn_parse_u64(const char *text, uint64_t *ret, struct cairn_err *err);
 int cairn_parse_i64(const char *text, int64_t *ret, struct cairn_err *err);
+
+/* Reads the digits at *text and advances *text past them. Returns false and changes nothing if
+ * there is no digit or the number does not fit. */
+bool cairn_take_u64(const char **text, uint64_t *ret);
 
 /* Bytes: "4096", "8G", "1.5T", "64KiB", "10MB". K M G T P E and Ki.. are
  * powers of 1024; KB MB .. are powers of 1000. */

@@ -2,13 +2,14 @@
 
 #include "base/ticker.h"
 
-#include <signal.h>
 #include <stdio.h>
 
 #include "base/err.h"
 #include "base/lock.h"
+#include "base/thread.h"
 #include "base/wait.h"
 
+/* A hurry that arrived during the last tick ends the wait at once, so it is not lost. */
 static bool wait_for_next(struct cairn_ticker *t)
 {
 	cairn_scoped_lock(&t->lock);
@@ -36,7 +37,6 @@ static void *ticker_run(void *arg)
 int cairn_ticker_start(struct cairn_ticker *t, const char *name, uint64_t first_ms,
 		       uint64_t (*tick)(void *arg), void *arg, struct cairn_err *err)
 {
-	sigset_t all, old;
 	int rc;
 
 	*t = (struct cairn_ticker){.tick = tick, .arg = arg, .next_ns = cairn_after_ms(first_ms)};
@@ -44,10 +44,7 @@ int cairn_ticker_start(struct cairn_ticker *t, const char *name, uint64_t first_
 	pthread_mutex_init(&t->lock, NULL);
 	cairn_cond_init(&t->changed);
 	t->started = true;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&t->thread, NULL, ticker_run, t);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	rc = cairn_thread_start(&t->thread, NULL, NULL, ticker_run, t);
 	if (rc == 0)
 		return 0;
 	t->started = false;

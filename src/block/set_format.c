@@ -58,12 +58,13 @@ int block_set_header_decode(const uint8_t in[SET_HEADER_SIZE], struct set_header
 	/* Before the checksum, which a newer version may store elsewhere. */
 	if (set_get(in + 6, 2) != SET_VERSION)
 		return cairn_err_set(err, CAIRN_UNIMPLEMENTED,
-				     "change set has format version %u, this program knows %u",
+				     "change set has format version %u, this program supports %u",
 				     (unsigned)set_get(in + 6, 2), SET_VERSION);
 	if (block_checksum(in, 32) != header.checksum)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "change set header is damaged");
 	if (set_get(in + 12, 4) != 0 || block_set_header_check(&header, NULL) != 0)
-		return cairn_err_set(err, CAIRN_DATA_LOSS, "change set header says the impossible");
+		return cairn_err_set(err, CAIRN_DATA_LOSS,
+				     "change set header has impossible values");
 	*ret = header;
 	return 0;
 }
@@ -142,7 +143,8 @@ int block_set_footer_decode(const uint8_t in[SET_FOOTER_SIZE], const struct set_
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "change set footer is damaged");
 	if (footer.header_checksum != header->checksum || !counts_possible(&footer, header) ||
 	    !layout_possible(&footer, file_size))
-		return cairn_err_set(err, CAIRN_DATA_LOSS, "change set footer says the impossible");
+		return cairn_err_set(err, CAIRN_DATA_LOSS,
+				     "change set footer has impossible values");
 	*ret = footer;
 	return 0;
 }

@@ -212,7 +212,7 @@ static int decode_block(struct block_set_reader *r, const struct set_drawing *dr
 	if (!block_set_block_decode(p + SET_BLOCK_HEADER_SIZE, payload, r->granules, n, drawing,
 				    block) ||
 	    !in_sequence(r, block))
-		return set_reader_damaged(r, err, "a block says the impossible");
+		return set_reader_damaged(r, err, "a block has impossible values");
 	r->position += SET_BLOCK_HEADER_SIZE + payload;
 	if (n != SET_BLOCK_EXTENTS && r->position != r->footer.index_offset)
 		return set_reader_damaged(r, err, "a block in the middle is not full");
@@ -335,7 +335,7 @@ static int set_reader_load_index(struct block_set_reader *r, struct cairn_err *e
 	if (block_checksum(bytes, size) != r->footer.index_checksum)
 		return set_reader_damaged(r, err, "the index's checksum is wrong");
 	if (!decode_index(r, bytes, bytes + size, index))
-		return set_reader_damaged(r, err, "the index says the impossible");
+		return set_reader_damaged(r, err, "the index has impossible values");
 	r->index = cairn_take(index);
 	return 0;
 }

@@ -94,10 +94,11 @@ static enum cmd_sets background_await(int fd, uint64_t wait_ms, struct cairn_err
 /* Makes the pool's path absolute, because the child runs in another directory. */
 static int make_pool_absolute(char path[PATH_MAX], struct cairn_err *err)
 {
-	if (!realpath(cmd_pool_dir(), path))
-		return cairn_err_sys(err, errno, "find '%s'", cmd_pool_dir());
-	cmd_options.pool = path;
-	return 0;
+	int rc = pool_address_absolute(cmd_pool_dir(), path, PATH_MAX, err);
+
+	if (!rc)
+		cmd_options.pool = path;
+	return rc;
 }
 
 /* Returns the read end of the child's pipe, or -1. */

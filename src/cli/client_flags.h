@@ -67,13 +67,13 @@ struct client_flags {
 	CLIENT_FLAG_TEXT("driver", 0, (f).options.driver, "NAME", \
 			 "CSI driver (default: the snapshot's)"), \
 	CLIENT_FLAG_TEXT("address", 0, (f).options.address, "HOST:PORT", \
-			 "of the service (default: as its object says)"), \
+			 "of the service (default: from its object)"), \
 	CLIENT_FLAG_TEXT("server-name", 0, (f).options.server_name, "NAME", \
 			 "in its certificate (default: the host in its object)"), \
 	CLIENT_FLAG_TEXT("ca-file", 0, (f).options.ca_file, "FILE", \
-			 "authorities for it (default: as its object says)"), \
+			 "authorities for it (default: from its object)"), \
 	CLIENT_FLAG_TEXT("audience", 0, (f).options.audience, "TEXT", \
-			 "of the token (default: as its object says)"), \
+			 "of the token (default: from its object)"), \
 	CLIENT_FLAG_TEXT("token-file", 0, (f).options.token_file, "FILE", \
 			 "token to show; read again for every stream")
 /* clang-format on */

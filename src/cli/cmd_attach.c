@@ -3,11 +3,14 @@
 /* attach and detach, of volumes and snapshots */
 #include "cli/commands.h"
 
+#include <string.h>
+
 #include "base/err.h"
 #include "base/flags.h"
 #include "cli/link.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/output_record.h"
 #include "cli/pool_open.h"
 #include "pool/device/volume_device.h"
 #include "pool/pool.h"
@@ -41,6 +44,26 @@ static const struct cmd_arg volume_args[] = {{.name = "VOLUME", .kind = CMD_ARG_
 static const struct cmd_arg snapshot_args[] = {{.name = "SNAPSHOT", .kind = CMD_ARG_SNAPSHOT},
 					       CMD_ARG_END};
 
+/* Standard output has the device alone, for scripts; a kind that was chosen is a remark. */
+static int attach_print(struct pool *pool, const char *device, struct cairn_err *err)
+{
+	const char *kind = pool_device_kind(pool, device);
+	struct cairn_json json;
+
+	if (cmd_options.output == CMD_OUTPUT_TABLE) {
+		cmd_outf("%s\n", device);
+		if (strcmp(kind, "loop") != 0)
+			cmd_note("%s is attached by %s", device, kind);
+		return 0;
+	}
+	cmd_json_begin(&json);
+	cairn_json_object_begin(&json);
+	cmd_json_field_string(&json, "device", device);
+	cmd_json_field_string(&json, "device_kind", kind);
+	cairn_json_object_end(&json);
+	return cmd_json_end(&json, err);
+}
+
 /* Only volumes have --read-only and --link; a snapshot's flags are never set. */
 static int attach_run(const char *name, bool snapshot, struct cairn_err *err)
 {
@@ -60,9 +83,7 @@ static int attach_run(const char *name, bool snapshot, struct cairn_err *err)
 		if (rc)
 			cairn_err_wrap(err, "attached as %s", device);
 	}
-	if (!rc)
-		cmd_outf("%s\n", device);
-	return rc;
+	return rc ? rc : attach_print(pool, device, err);
 }
 
 static int detach_run(const char *name,
@@ -110,12 +131,13 @@ const struct command cmd_volume_attach = {
 	.about = "A volume that is attached already keeps its device.\n",
 	.args = volume_args,
 	.flags = attach_flags,
+	.has_output = true,
 	.run = volume_attach_run,
 };
 
 const struct command cmd_volume_detach = {
 	.name = "detach",
-	.summary = "take a volume's block device away",
+	.summary = "detach a volume's block device",
 	.about = "A volume that is not attached stays as it is.\n",
 	.args = volume_args,
 	.flags = detach_flags,
@@ -127,12 +149,13 @@ const struct command cmd_snapshot_attach = {
 	.summary = "make a snapshot a read-only block device and print its path",
 	.about = "A snapshot that is attached already keeps its device.\n",
 	.args = snapshot_args,
+	.has_output = true,
 	.run = snapshot_attach_run,
 };
 
 const struct command cmd_snapshot_detach = {
 	.name = "detach",
-	.summary = "take a snapshot's block device away",
+	.summary = "detach a snapshot's block device",
 	.about = "A snapshot that is not attached stays as it is.\n",
 	.args = snapshot_args,
 	.run = snapshot_detach_run,

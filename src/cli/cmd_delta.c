@@ -2,12 +2,9 @@
 
 #include "cli/commands.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 #include "base/err.h"
 #include "base/flags.h"
-#include "base/num.h"
+#include "cli/extent_list.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/output_record.h"
@@ -32,61 +29,12 @@ static const struct cairn_flag delta_flags[] = {
 	CAIRN_FLAG_END,
 };
 
-struct totals {
-	uint64_t extents;
-	uint64_t bytes;
-	uint64_t zero_bytes;
-	uint64_t end; /* end of the last extent */
-	bool more;    /* --max-results ended the list */
-};
-
-static char *put_json(char *to, const struct block_extent *extent)
-{
-	to = CMD_PUT(to, "{\"byte_offset\":");
-	to += cairn_format_u64(extent->offset, to);
-	to = CMD_PUT(to, ",\"size_bytes\":");
-	to += cairn_format_u64(extent->length, to);
-	return extent->zero ? CMD_PUT(to, ",\"zero\":true}") : CMD_PUT(to, ",\"zero\":false}");
-}
-
-static void print_batch(const struct block_extent *extents, size_t n, size_t columns, bool first)
-{
-	for (size_t i = 0; i < n; i++) {
-		char *start = cmd_out_reserve(128);
-		char *to = start;
-
-		if (cmd_options.output == CMD_OUTPUT_TABLE) {
-			to = cmd_put_right(to, extents[i].offset, columns);
-			to = cmd_put_right(to, extents[i].length, columns + 2);
-			to = extents[i].zero ? CMD_PUT(to, "  zero") : CMD_PUT(to, "  data");
-		} else {
-			if (cmd_options.output == CMD_OUTPUT_JSON && !(first && i == 0))
-				to = CMD_PUT(to, ",\n");
-			to = put_json(to, &extents[i]);
-		}
-		if (cmd_options.output != CMD_OUTPUT_JSON)
-			to = CMD_PUT(to, "\n");
-		cmd_out_advance((size_t)(to - start));
-	}
-}
-
-static void add_totals(struct totals *totals, const struct block_extent *extents, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		totals->bytes += extents[i].length;
-		totals->zero_bytes += extents[i].zero ? extents[i].length : 0;
-		totals->end = block_extent_end(&extents[i]);
-	}
-	totals->extents += n;
-}
-
-static int delta_list(struct pool_delta *delta, size_t columns, struct totals *totals,
-		      struct cairn_err *err)
+static int delta_list(struct pool_delta *delta, struct cmd_extent_list *list, struct cairn_err *err)
 {
 	static struct block_extent batch[BATCH];
 
 	for (;;) {
-		uint64_t left = max_results ? max_results - totals->extents : BATCH;
+		uint64_t left = max_results ? max_results - list->extents : BATCH;
 		size_t n = 0;
 		/* Fetch one more than wanted, to find out whether the list continues. */
 		int rc = pool_delta_next(delta, batch, left < BATCH ? left + 1 : BATCH, &n, err);
@@ -96,12 +44,12 @@ static int delta_list(struct pool_delta *delta, size_t columns, struct totals *t
 		if (cmd_interrupted())
 			return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
 		if (max_results && n > left) {
-			totals->more = true;
+			list->more = true;
 			n = left;
 		}
-		print_batch(batch, n, columns, totals->extents == 0);
-		add_totals(totals, batch, n);
-		if (n == 0 || totals->more)
+		for (size_t i = 0; i < n; i++)
+			cmd_extent_list_add(list, &batch[i]);
+		if (n == 0 || list->more)
 			return 0;
 		if (cmd_out_failed())
 			return cmd_out_finish(err);
@@ -134,58 +82,18 @@ static int json_head(const struct pool_delta_info *info, struct cairn_err *err)
 	return cairn_json_finish(&json, err);
 }
 
-/* Ends the document. A list that --max-results cut short says so, so that it is not
- * mistaken for a complete one. */
-static void json_tail(const struct totals *totals)
-{
-	cmd_out_text(totals->extents ? "\n]" : "]");
-	if (totals->more)
-		cmd_outf(",\"next_offset\":%" PRIu64, totals->end);
-	cmd_out_text("}\n");
-}
-
-static void delta_print_totals(const struct pool_delta_info *info, const struct totals *totals)
-{
-	char bytes[CAIRN_SIZE_TEXT_MAX];
-	char zero[CAIRN_SIZE_TEXT_MAX];
-	char count[CMD_COUNT_TEXT_MAX];
-	char capacity[CAIRN_SIZE_TEXT_MAX];
-	const char *what = *info->base.id ? "changed" : "allocated";
-
-	if (cmd_options.quiet)
-		return;
-	cmd_outf("%s: %s of %s %s", cmd_count_text(totals->extents, "extent", count),
-		 cairn_format_size(totals->bytes, bytes),
-		 cairn_format_size(info->capacity, capacity), what);
-	if (totals->zero_bytes)
-		cmd_outf(", %s of it now zero", cairn_format_size(totals->zero_bytes, zero));
-	if (totals->more)
-		cmd_outf("; more from --starting-offset %" PRIu64, totals->end);
-	cmd_out_text("\n");
-}
-
 static int delta_print(struct pool_delta *delta, struct cairn_err *err)
 {
 	const struct pool_delta_info *info = pool_delta_info(delta);
-	struct totals totals = {0};
-	char digits[20];
-	size_t columns = cairn_format_u64(info->capacity, digits);
-	int rc = 0;
+	struct cmd_extent_list list;
+	int rc = cmd_options.output == CMD_OUTPUT_JSON ? json_head(info, err) : 0;
 
-	columns = columns < strlen("OFFSET") ? strlen("OFFSET") : columns;
-	if (cmd_options.output == CMD_OUTPUT_TABLE)
-		cmd_outf("%*s%*s  WHAT\n", (int)columns, "OFFSET", (int)columns + 2, "SIZE");
-	else if (cmd_options.output == CMD_OUTPUT_JSON)
-		rc = json_head(info, err);
+	cmd_extent_list_begin(&list, info->capacity, true);
 	if (!rc)
-		rc = delta_list(delta, columns, &totals, err);
-	if (rc)
-		return rc;
-	if (cmd_options.output == CMD_OUTPUT_TABLE)
-		delta_print_totals(info, &totals);
-	else if (cmd_options.output == CMD_OUTPUT_JSON)
-		json_tail(&totals);
-	return 0;
+		rc = delta_list(delta, &list, err);
+	if (!rc)
+		cmd_extent_list_end(&list, *info->base.id ? "changed" : "allocated");
+	return rc;
 }
 
 static int delta_run(int argc, char **argv, struct cairn_err *err)

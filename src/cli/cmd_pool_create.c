@@ -22,6 +22,8 @@ static bool retention_given;
 static bool granularity_given;
 static bool if_missing;
 static bool thin;
+static const char *ceph_conf;
+static const char *ceph_user;
 
 static const struct cairn_flag pool_create_flags[] = {
 	{.name = "backend",
@@ -48,6 +50,10 @@ static const struct cairn_flag pool_create_flags[] = {
 	 .value_name = "SIZE",
 	 .given = &granularity_given,
 	 .help = "smallest change that is tracked (default: 4K)"},
+	CAIRN_FLAG_VALUE(STRING, "ceph-conf", ceph_conf, "FILE",
+			 "configuration of the Ceph cluster, for a pool rbd:POOL"),
+	CAIRN_FLAG_VALUE(STRING, "ceph-user", ceph_user, "NAME",
+			 "user of the Ceph cluster (default: admin)"),
 	CAIRN_FLAG_SWITCH("if-missing", if_missing, "do nothing if there is a pool already"),
 	CAIRN_FLAG_END,
 };
@@ -101,6 +107,8 @@ static int pool_create_run(int argc, char **argv, struct cairn_err *err)
 		.thin = thin,
 		.retention_ms = retention_ms,
 		.granularity = (uint32_t)granularity,
+		.ceph_conf = ceph_conf,
+		.ceph_user = ceph_user,
 	};
 	struct pool_create_result result = {0};
 	int rc = pool_create_check(err);
@@ -121,7 +129,7 @@ const struct command cmd_pool_create = {
 	.summary = "make a pool",
 	.about = "A directory on btrfs or on XFS with reflinks is used as it is. Elsewhere a\n"
 		 "btrfs image is made in it and loop-mounted; without the right to mount, plain\n"
-		 "copies are kept.\n",
+		 "copies are kept. rbd:POOL[/NAMESPACE] is a pool on a Ceph cluster.\n",
 	.args = (const struct cmd_arg[]){{.name = "DIR", .kind = CMD_ARG_DIR, .optional = true},
 					 CMD_ARG_END},
 	.flags = pool_create_flags,

@@ -23,7 +23,8 @@ static int pool_destroy_run(int argc, char **argv, struct cairn_err *err)
 	if (argc > 0)
 		cmd_options.pool = argv[0];
 	if (!yes)
-		return cmd_usage(err, "this removes every volume of pool '%s'; say --yes to do it",
+		return cmd_usage(err,
+				 "this removes every volume of pool '%s'; use --yes to confirm",
 				 cmd_pool_dir());
 	rc = pool_destroy(cmd_pool_dir(), err);
 	if (!rc && !cmd_options.quiet)

@@ -119,7 +119,7 @@ const struct command cmd_pool_quarantine = {
 	.name = "quarantine",
 	.summary = "show, restore or drop what a repair moved aside",
 	.about =
-		"'pool check --repair' removes nothing: data that no record wants and the bytes of\n"
+		"'pool check --repair' removes nothing: data that no record refers to and the bytes of\n"
 		"damaged records are kept here.\n",
 	.args = (const struct cmd_arg[]){{.name = "DIR", .kind = CMD_ARG_DIR, .optional = true},
 					 CMD_ARG_END},

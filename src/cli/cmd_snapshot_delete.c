@@ -2,10 +2,29 @@
 
 #include "cli/commands.h"
 
+#include <string.h>
+
 #include "base/err.h"
 #include "cli/options.h"
 #include "cli/pool_open.h"
 #include "pool/pool.h"
+
+static int find_snapshot_id(struct pool *pool, const char *name, char *ret_id)
+{
+	struct pool_snapshot snapshot;
+	int rc = pool_snapshot_get(pool, name, &snapshot, NULL);
+
+	if (!rc && snapshot.deleted)
+		return CAIRN_NOT_FOUND;
+	if (!rc)
+		memcpy(ret_id, snapshot.id, sizeof(snapshot.id));
+	return rc;
+}
+
+static const struct cmd_deletable snapshots = {
+	.find = find_snapshot_id,
+	.remove = pool_snapshot_delete,
+};
 
 static int snapshot_delete_run(int argc, char **argv, struct cairn_err *err)
 {
@@ -14,7 +33,7 @@ static int snapshot_delete_run(int argc, char **argv, struct cairn_err *err)
 
 	rc = cmd_pool_open(CMD_WRITE, &pool, err);
 	for (int i = 0; i < argc && !rc; i++)
-		rc = pool_snapshot_delete(pool, argv[i], err);
+		rc = cmd_pool_delete(&pool, &snapshots, argv[i], err);
 	return rc;
 }
 

@@ -3,36 +3,26 @@
 #include "cli/commands.h"
 
 #include "base/err.h"
-#include "base/flags.h"
 #include "base/num.h"
-#include "cli/options.h"
+#include "cli/info.h"
 #include "cli/output.h"
 #include "cli/output_record.h"
-#include "cli/pool_open.h"
-#include "cli/space.h"
 #include "pool/pool.h"
 
-static bool used;
-
-static const struct cairn_flag snapshot_info_flags[] = {
-	CAIRN_FLAG_SWITCH("used", used, "also what it alone holds; may take long"),
-	CAIRN_FLAG_END,
-};
-
-struct facts {
+struct snapshot_facts {
 	struct pool_snapshot snapshot;
 	struct cmd_space space;
 };
 
-static int snapshot_info_collect(struct pool *pool, const char *name, struct facts *facts,
+static int snapshot_info_collect(struct pool *pool, const char *name, void *arg,
 				 struct cairn_err *err)
 {
+	struct snapshot_facts *facts = arg;
 	int rc = pool_snapshot_get(pool, name, &facts->snapshot, err);
 
-	facts->space.alone = used;
 	if (rc || facts->snapshot.deleted)
 		return rc;
-	return cmd_space_collect(pool, facts->snapshot.id, used, &facts->space, err);
+	return cmd_space_collect(pool, facts->snapshot.id, &facts->space, err);
 }
 
 static void print_set(const struct pool_snapshot *snapshot)
@@ -51,8 +41,9 @@ static void print_set(const struct pool_snapshot *snapshot)
 		     cairn_format_size(snapshot->set_zero_bytes, zero));
 }
 
-static void snapshot_info_print_facts(const struct facts *facts)
+static void snapshot_info_print(const void *arg)
 {
+	const struct snapshot_facts *facts = arg;
 	const struct pool_snapshot *snapshot = &facts->snapshot;
 	char text[CAIRN_SIZE_TEXT_MAX];
 	char time[CMD_TIME_TEXT_MAX];
@@ -73,35 +64,26 @@ static void snapshot_info_print_facts(const struct facts *facts)
 	cmd_space_print(&facts->space);
 }
 
-static int snapshot_info_print_json(const struct facts *facts, struct cairn_err *err)
+static void snapshot_info_json(struct cairn_json *json, const void *arg)
 {
-	struct cairn_json json;
+	const struct snapshot_facts *facts = arg;
 
-	cmd_json_begin(&json);
-	cairn_json_object_begin(&json);
-	cmd_json_snapshot_fields(&json, &facts->snapshot);
-	cmd_json_field_u64(&json, "allocated_bytes", facts->space.allocated);
-	cmd_space_json(&json, &facts->space, facts->snapshot.deleted);
-	cairn_json_object_end(&json);
-	return cmd_json_end(&json, err);
+	cmd_json_snapshot_fields(json, &facts->snapshot);
+	cmd_json_field_u64(json, "allocated_bytes", facts->space.allocated);
+	cmd_space_json(json, &facts->space, facts->snapshot.deleted);
 }
 
 static int snapshot_info_run(int argc, char **argv, struct cairn_err *err)
 {
-	cairn_cleanup(pool_closep) struct pool *pool = NULL;
-	struct facts facts = {0};
-	int rc;
+	static const struct cmd_info info = {
+		.collect = snapshot_info_collect,
+		.print = snapshot_info_print,
+		.json = snapshot_info_json,
+	};
+	struct snapshot_facts facts = {0};
 
 	(void)argc;
-	rc = cmd_pool_open(CMD_READ, &pool, err);
-	if (!rc)
-		rc = snapshot_info_collect(pool, argv[0], &facts, err);
-	if (rc)
-		return rc;
-	if (cmd_options.output != CMD_OUTPUT_TABLE)
-		return snapshot_info_print_json(&facts, err);
-	snapshot_info_print_facts(&facts);
-	return 0;
+	return cmd_info_run(&info, argv[0], &facts, err);
 }
 
 const struct command cmd_snapshot_info = {
@@ -109,7 +91,7 @@ const struct command cmd_snapshot_info = {
 	.summary = "show a snapshot",
 	.args = (const struct cmd_arg[]){{.name = "SNAPSHOT", .kind = CMD_ARG_SNAPSHOT},
 					 CMD_ARG_END},
-	.flags = snapshot_info_flags,
+	.flags = cmd_info_flags,
 	.has_output = true,
 	.run = snapshot_info_run,
 };

@@ -27,7 +27,7 @@ static const struct cairn_flag snapshot_prune_flags[] = {
 	 .letter = 'n',
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &dry_run,
-	 .help = "only say what would be done"},
+	 .help = "only show what would be done"},
 	CAIRN_FLAG_END,
 };
 
@@ -185,7 +185,7 @@ static int snapshot_prune_run(int argc, char **argv, struct cairn_err *err)
 	int rc;
 
 	if (cairn_keep_policy_empty(&keep))
-		return cmd_usage(err, "say which snapshots to keep with --keep-...");
+		return cmd_usage(err, "use --keep-... to choose the snapshots to keep");
 	rc = cmd_pool_open(dry_run ? CMD_READ : CMD_WRITE, &pool, err);
 	if (!rc)
 		rc = cmd_snapshot_prune_find_volumes(pool, argc, argv, &volumes, err);

@@ -89,7 +89,8 @@ static int verify_pool(const char *base, const char *target, struct cairn_err *e
 		rc = verify_print_json(&result, err);
 	if (!rc && result.fault_bytes > 0)
 		rc = cairn_err_set(err, CAIRN_DATA_LOSS,
-				   "%" PRIu64 " bytes are not as the delta says, first at offset "
+				   "%" PRIu64
+				   " bytes differ from what the delta reports, first at offset "
 				   "%" PRIu64,
 				   result.fault_bytes, result.faults[0].offset);
 	return rc;

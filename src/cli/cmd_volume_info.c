@@ -3,44 +3,35 @@
 #include "cli/commands.h"
 
 #include "base/err.h"
-#include "base/flags.h"
 #include "base/num.h"
-#include "cli/options.h"
+#include "cli/info.h"
 #include "cli/output.h"
 #include "cli/output_record.h"
-#include "cli/pool_open.h"
-#include "cli/space.h"
 #include "pool/pool.h"
 
-static bool used;
-
-static const struct cairn_flag volume_info_flags[] = {
-	CAIRN_FLAG_SWITCH("used", used, "also what it alone holds; may take long"),
-	CAIRN_FLAG_END,
-};
-
-struct facts {
+struct volume_facts {
 	struct pool_volume volume;
 	struct cmd_space space;
 	char *path; /* NULL where the store has no files */
 };
 
-static int volume_info_collect(struct pool *pool, const char *name, struct facts *facts,
+static int volume_info_collect(struct pool *pool, const char *name, void *arg,
 			       struct cairn_err *err)
 {
+	struct volume_facts *facts = arg;
 	int rc = pool_volume_get(pool, name, &facts->volume, err);
 
-	facts->space.alone = used;
 	if (rc || facts->volume.deleted)
 		return rc;
 	rc = pool_volume_path(pool, facts->volume.id, &facts->path, err);
 	if (rc && rc != CAIRN_UNIMPLEMENTED)
 		return rc;
-	return cmd_space_collect(pool, facts->volume.id, used, &facts->space, err);
+	return cmd_space_collect(pool, facts->volume.id, &facts->space, err);
 }
 
-static void volume_info_print_facts(const struct facts *facts)
+static void volume_info_print(const void *arg)
 {
+	const struct volume_facts *facts = arg;
 	const struct pool_volume *volume = &facts->volume;
 	char text[CAIRN_SIZE_TEXT_MAX];
 	char created[CMD_TIME_TEXT_MAX];
@@ -64,34 +55,28 @@ static void volume_info_print_facts(const struct facts *facts)
 	cmd_space_print(&facts->space);
 }
 
-static int volume_info_print_json(const struct facts *facts, struct cairn_err *err)
+static void volume_info_json(struct cairn_json *json, const void *arg)
 {
-	struct cairn_json json;
+	const struct volume_facts *facts = arg;
 
-	cmd_json_begin(&json);
-	cairn_json_object_begin(&json);
-	cmd_json_volume_fields(&json, &facts->volume);
-	cmd_json_field_u64(&json, "allocated_bytes", facts->space.allocated);
-	cmd_json_field_string(&json, "path", facts->path);
-	cmd_space_json(&json, &facts->space, facts->volume.deleted);
-	cairn_json_object_end(&json);
-	return cmd_json_end(&json, err);
+	cmd_json_volume_fields(json, &facts->volume);
+	cmd_json_field_u64(json, "allocated_bytes", facts->space.allocated);
+	cmd_json_field_string(json, "path", facts->path);
+	cmd_space_json(json, &facts->space, facts->volume.deleted);
 }
 
 static int volume_info_run(int argc, char **argv, struct cairn_err *err)
 {
-	cairn_cleanup(pool_closep) struct pool *pool = NULL;
-	struct facts facts = {0};
+	static const struct cmd_info info = {
+		.collect = volume_info_collect,
+		.print = volume_info_print,
+		.json = volume_info_json,
+	};
+	struct volume_facts facts = {0};
 	int rc;
 
 	(void)argc;
-	rc = cmd_pool_open(CMD_READ, &pool, err);
-	if (!rc)
-		rc = volume_info_collect(pool, argv[0], &facts, err);
-	if (!rc && cmd_options.output == CMD_OUTPUT_TABLE)
-		volume_info_print_facts(&facts);
-	else if (!rc)
-		rc = volume_info_print_json(&facts, err);
+	rc = cmd_info_run(&info, argv[0], &facts, err);
 	free(facts.path);
 	return rc;
 }
@@ -100,7 +85,7 @@ const struct command cmd_volume_info = {
 	.name = "info",
 	.summary = "show a volume",
 	.args = (const struct cmd_arg[]){{.name = "VOLUME", .kind = CMD_ARG_VOLUME}, CMD_ARG_END},
-	.flags = volume_info_flags,
+	.flags = cmd_info_flags,
 	.has_output = true,
 	.run = volume_info_run,
 };

@@ -59,7 +59,7 @@ static int volume_modify_run(int argc, char **argv, struct cairn_err *err)
 
 	(void)argc;
 	if (!retention_given && !granularity_given)
-		return cmd_usage(err, "say what to modify: --retention, --granularity or both");
+		return cmd_usage(err, "nothing to modify: use --retention, --granularity or both");
 	if (granularity > UINT32_MAX)
 		return cairn_err_set(err, CAIRN_INVALID, "--granularity must be below 4G");
 	rc = cmd_pool_open(CMD_WRITE, &pool, err);

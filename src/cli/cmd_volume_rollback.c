@@ -27,7 +27,7 @@ static bool no_snapshot;
 static const struct cairn_flag volume_rollback_flags[] = {
 	CAIRN_FLAG_VALUE(STRING, "snapshot-first", snapshot_first, "NAME",
 			 "name of the snapshot that is made first"),
-	CAIRN_FLAG_SWITCH("no-snapshot", no_snapshot, "give up what the volume holds now"),
+	CAIRN_FLAG_SWITCH("no-snapshot", no_snapshot, "discard the volume's current contents"),
 	CAIRN_FLAG_END,
 };
 
@@ -103,10 +103,11 @@ static void volume_rollback_print(const struct pool_rollback_result *result)
 
 	if (cmd_options.quiet)
 		return;
-	cmd_outf("volume %s holds what %s does\n", result->volume.name,
+	cmd_outf("volume %s has the contents of %s\n", result->volume.name,
 		 cmd_snapshot_text(&result->snapshot, to));
 	if (result->kept.id[0])
-		cmd_outf("what it held before is %s\n", cmd_snapshot_text(&result->kept, kept));
+		cmd_outf("its previous contents are in %s\n",
+			 cmd_snapshot_text(&result->kept, kept));
 }
 
 static int volume_rollback_run(int argc, char **argv, struct cairn_err *err)
@@ -134,9 +135,9 @@ const struct command cmd_volume_rollback = {
 	.name = "rollback",
 	.summary = "set a volume back to one of its snapshots",
 	.about =
-		"What the volume holds now becomes a snapshot first, unless --no-snapshot is given:\n"
-		"rolling back to that one undoes it. All snapshots stay, also newer ones. A volume\n"
-		"that is attached or mounted is refused. It keeps its size.\n",
+		"The current contents become a snapshot first, unless --no-snapshot is given: rolling\n"
+		"back to that one undoes it. All snapshots stay, also newer ones. A volume that is\n"
+		"attached or mounted is refused. The volume keeps its size.\n",
 	.args = (const struct cmd_arg[]){{.name = "SNAPSHOT", .kind = CMD_ARG_SNAPSHOT},
 					 CMD_ARG_END},
 	.flags = volume_rollback_flags,

@@ -64,6 +64,7 @@ struct command {
 	 * to do. Called before the command runs and before its program is executed. */
 	int (*check)(int argc, char **argv, struct cairn_err *err);
 	int (*run)(int argc, char **argv, struct cairn_err *err);
+	const char *manual;  /* its manual page, if not cairn-NAME; or NULL */
 	const char *program; /* of the role that runs this and its subcommands; or NULL */
 	const struct command *const *subcommands; /* NULL-terminated */
 };

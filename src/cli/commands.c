@@ -38,6 +38,7 @@ static const struct command cmd_volume = {
 			&cmd_volume_modify,
 			&cmd_volume_rename,
 			&cmd_volume_rollback,
+			&cmd_volume_adopt,
 			&cmd_volume_delete,
 			NULL,
 		},

@@ -16,6 +16,7 @@ extern const struct command cmd_pool_info;
 extern const struct command cmd_pool_quarantine;
 
 extern const struct command cmd_volume_attach;
+extern const struct command cmd_volume_adopt;
 extern const struct command cmd_volume_create;
 extern const struct command cmd_volume_delete;
 extern const struct command cmd_volume_detach;
@@ -63,6 +64,14 @@ extern const struct command cmd_sidecar;
 extern const struct command cmd_manager;
 extern const struct command cmd_map;
 extern const struct command cmd_verify_command;
+
+extern const struct command cmd_plugin_backups;
+extern const struct command cmd_plugin_complete;
+extern const struct command cmd_plugin_delta;
+extern const struct command cmd_plugin_map;
+extern const struct command cmd_plugin_nodes;
+extern const struct command cmd_plugin_snapshots;
+extern const struct command cmd_plugin_volumes;
 
 extern const struct command cmd_complete;
 extern const struct command cmd_help;

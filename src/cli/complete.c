@@ -18,6 +18,14 @@
 #include "cli/pool_open.h"
 #include "pool/pool.h"
 
+/* Directives of cobra, whose shell code kubectl's completion is. */
+#define COBRA_FILES       ":0"
+#define COBRA_NO_FILES    ":4"
+#define COBRA_DIRECTORIES ":16"
+
+/* For kubectl: the directive of the last line. NULL: for our own shell code. */
+static const char *cobra;
+
 struct words {
 	char **word;
 	int current; /* index of the word to complete */
@@ -101,6 +109,15 @@ static int offer_snapshot(void *arg, const struct pool_snapshot *snapshot, struc
 	return 0;
 }
 
+/* Lets the shell offer its files or directories. */
+static void offer_files(bool directories)
+{
+	if (cobra)
+		cobra = directories ? COBRA_DIRECTORIES : COBRA_FILES;
+	else
+		cmd_out_text(directories ? ":dirs\n" : ":files\n");
+}
+
 static void offer_from_pool(enum cmd_arg_kind kind, const char *prefix, const char *lead)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
@@ -128,7 +145,7 @@ static void offer_kind(enum cmd_arg_kind kind, const char *prefix, const char *l
 	case CMD_ARG_TEXT:
 		break;
 	case CMD_ARG_DIR:
-		cmd_out_text(":dirs\n");
+		offer_files(true);
 		break;
 	case CMD_ARG_COMMAND:
 		break; /* offer_commands() */
@@ -152,11 +169,11 @@ static void offer_value(const struct cairn_flag *flag, const char *prefix, const
 	else if (flag->kind == CAIRN_FLAG_STRING && strcmp(flag->value_name, "SOURCE") == 0)
 		offer_kind(CMD_ARG_SOURCE, prefix, lead);
 	else if (flag->kind == CAIRN_FLAG_STRING && strcmp(flag->value_name, "FILE") == 0)
-		cmd_out_text(":files\n");
+		offer_files(false);
 	else if (flag->kind == CAIRN_FLAG_STRING &&
 		 strcmp(flag->value_name, "FILE|DEVICE|VOLUME") == 0) {
 		offer_kind(CMD_ARG_VOLUME, prefix, lead);
-		cmd_out_text(":files\n");
+		offer_files(false);
 	}
 }
 
@@ -224,17 +241,12 @@ static void offer_argument(const struct words *words, const char *prefix)
 		offer_kind(arg->kind, prefix, "");
 }
 
-static int complete_run(int argc, char **argv, struct cairn_err *err)
+/* Offers candidates for the word at `current`; the word before the first is the program. */
+static void complete_word(char **word, int current, const char *prefix)
 {
-	struct words words = {.word = argv + 1, .path = {.at = {cmd_root()}, .n = 1}};
-	const char *prefix;
-	uint64_t current;
+	struct words words = {
+		.word = word, .current = current, .path = {.at = {cmd_root()}, .n = 1}};
 
-	if (argc < 1 || cairn_parse_u64(argv[0], &current, NULL) || current < 1 ||
-	    current > (uint64_t)argc - 1)
-		return cmd_usage(err, "complete needs the index of a word, and the words");
-	words.current = (int)current;
-	prefix = words.current < argc - 1 ? words.word[words.current] : "";
 	complete_follow(&words);
 	if (words.pending)
 		offer_value(words.pending, prefix, "");
@@ -242,6 +254,16 @@ static int complete_run(int argc, char **argv, struct cairn_err *err)
 		offer_option(&words, prefix);
 	else
 		offer_argument(&words, prefix);
+}
+
+static int complete_run(int argc, char **argv, struct cairn_err *err)
+{
+	uint64_t current;
+
+	if (argc < 1 || cairn_parse_u64(argv[0], &current, NULL) || current < 1 ||
+	    current > (uint64_t)argc - 1)
+		return cmd_usage(err, "complete needs the index of a word, and the words");
+	complete_word(argv + 1, (int)current, (int)current < argc - 1 ? argv[1 + current] : "");
 	return 0;
 }
 
@@ -251,4 +273,24 @@ const struct command cmd_complete = {
 	.raw = true,
 	.hidden = true,
 	.run = complete_run,
+};
+
+/* `kubectl cairn __complete WORD...`: the same for kubectl, which completes the last word. The last
+ * line is cobra's directive to the shell. */
+static int complete_plugin_run(int argc, char **argv, struct cairn_err *err)
+{
+	(void)err;
+	cobra = COBRA_NO_FILES;
+	if (argc > 0)
+		complete_word(argv - 1, argc, argv[argc - 1]);
+	cmd_outf("%s\n", cobra);
+	return 0;
+}
+
+const struct command cmd_plugin_complete = {
+	.name = "__complete",
+	.summary = "candidates for kubectl's completion",
+	.raw = true,
+	.hidden = true,
+	.run = complete_plugin_run,
 };

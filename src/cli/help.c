@@ -100,14 +100,17 @@ static void print_more(const struct cmd_path *path)
 		print_flags("Options of every command", cmd_global_flags);
 	cmd_out_text("\n");
 	if (command->subcommands)
-		cmd_outf("'%s COMMAND --help' tells more of a command.\n",
+		cmd_outf("Run '%s COMMAND --help' for more about a command.\n",
 			 cmd_path_text(path, text));
 	if (path->n > 1)
-		cmd_out_text("'cairn --help' lists the options of every command.\n");
-	if (path->n > 1 && command != &cmd_help)
-		cmd_outf("The manual page is cairn-%s(1).\n", path->at[1]->name);
+		cmd_outf("'%s --help' lists the options of every command.\n", path->at[0]->name);
+	if (path->n == 1 || command == &cmd_help)
+		cmd_outf("The manual page is %s(1).\n",
+			 path->at[0]->manual ? path->at[0]->manual : path->at[0]->name);
+	else if (path->at[1]->manual)
+		cmd_outf("The manual page is %s(1).\n", path->at[1]->manual);
 	else
-		cmd_out_text("The manual page is cairn(1).\n");
+		cmd_outf("The manual page is cairn-%s(1).\n", path->at[1]->name);
 }
 
 void cmd_help_print(const struct cmd_path *path)

@@ -33,7 +33,7 @@ const struct cairn_flag cmd_global_flags[] = {
 	 .letter = 'q',
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &cmd_options.quiet,
-	 .help = "say nothing that was not asked for"},
+	 .help = "print only what was asked for"},
 	CAIRN_FLAG_SWITCH("no-progress", cmd_options.no_progress, "draw no progress on a terminal"),
 	{.name = "color",
 	 .kind = CAIRN_FLAG_CHOICE,
@@ -57,8 +57,8 @@ const struct cairn_flag cmd_global_flags[] = {
 	 .letter = 'h',
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &cmd_options.help,
-	 .help = "show help for the command and end"},
-	CAIRN_FLAG_SWITCH("version", cmd_options.version, "show the version and end"),
+	 .help = "show help for the command and exit"},
+	CAIRN_FLAG_SWITCH("version", cmd_options.version, "show the version and exit"),
 	CAIRN_FLAG_END,
 };
 

@@ -44,7 +44,7 @@ bool cmd_use_color(int fd);
 /* True if the locale's characters are UTF-8. */
 bool cmd_use_utf8(void);
 
-/* Columns of the terminal on standard output; COLUMNS or 80 where that is none. */
+/* Columns of the terminal on standard output; COLUMNS or 80 if it is not a terminal. */
 size_t cmd_terminal_columns(void);
 
 #endif

@@ -126,6 +126,7 @@ void cmd_json_usage_fields(struct cairn_json *json, const struct pool_usage *usa
 	else
 		cairn_json_null(json);
 	cmd_json_field_string(json, "device", usage && *usage->device ? usage->device : NULL);
+	cmd_json_field_string(json, "device_kind", usage ? usage->device_kind : NULL);
 	cmd_json_field_string(json, "mounted", usage && *usage->mounted ? usage->mounted : NULL);
 }
 

@@ -16,4 +16,17 @@ enum cmd_access {
 
 int cmd_pool_open(enum cmd_access access, struct pool **ret, struct cairn_err *err);
 
+/* Volumes or snapshots. */
+struct cmd_deletable {
+	/* Writes the id of what `name` names, POOL_ID_MAX bytes at most. */
+	int (*find)(struct pool *pool, const char *name, char *ret_id);
+	int (*remove)(struct pool *pool, const char *name, struct cairn_err *err);
+};
+
+/* If the filesystem of the pool's image shut down meanwhile, opens the pool again and repeats the
+ * call: an image whose host is full can stop at any time, and opening it makes space for it.
+ * *pool is NULL if it could not be opened. `err` must not be NULL. */
+int cmd_pool_delete(struct pool **pool, const struct cmd_deletable *kind, const char *name,
+		    struct cairn_err *err);
+
 #endif

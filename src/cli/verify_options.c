@@ -45,12 +45,12 @@ const struct command cmd_verify_command = {
 	.summary = "prove that nothing outside a delta differs",
 	.about =
 		"Reads the data of both snapshots wherever 'cairn delta BASE TARGET' reports\n"
-		"nothing, and what it reports as zero. Ends with status 15 when something is not\n"
-		"as the delta says.\n"
+		"nothing, and what it reports as zero. Ends with status 15 if the\n"
+		"data and the delta disagree.\n"
 		"\n"
 		"With --source-device-path instead of snapshots: copies the blocks that 'cairn list'\n"
 		"lists from one device to the other, then compares the two from end to end, as the Go\n"
-		"program snapshot-metadata-verifier does, whose options it takes, with one dash too.\n",
+		"program snapshot-metadata-verifier does, whose options it accepts, also with one dash.\n",
 	.args =
 		(const struct cmd_arg[]){
 			{.name = "BASE", .kind = CMD_ARG_SNAPSHOT, .optional = true},

@@ -101,6 +101,7 @@ int client_cursor_take(struct client_cursor *cursor, const uint8_t *data, size_t
 	const struct block_sink sink = {.emit = cursor_keep, .arg = cursor};
 	int rc;
 
+	/* `n` follows only when the whole message was checked: all of its blocks or none. */
 	cursor->n = 0;
 	cursor->taken = 0;
 	rc = proto_block_scan(&cursor->scan, data, len, &sink, err);

@@ -141,7 +141,7 @@ static void show_rpc(struct cairn_listing *l, struct net_rpc *rpc)
 {
 	cairn_scoped_lock(&l->lock);
 	l->rpc = rpc;
-	if (l->cancelled)
+	if (l->cancelled) /* before there was a call to cancel */
 		net_rpc_cancel(rpc);
 }
 
@@ -265,7 +265,7 @@ static void fall_back(struct cairn_listing *l)
 	l->fell_back = true;
 	client_cursor_done(&l->cursor);
 	client_cursor_init(&l->cursor, l->query.starting_offset, l->query.max_results);
-	l->cursor.streams = streams;
+	l->cursor.streams = streams; /* of the whole listing */
 	client_retry_init(&l->retry, l->retry.patience_ms, cairn_monotonic_ns());
 	listing_show(l);
 }
@@ -273,7 +273,7 @@ static void fall_back(struct cairn_listing *l)
 /* Handles a failed stream: returns 1 to go on, else the result of the listing. */
 static int listing_recover(struct cairn_listing *l, const struct cairn_err *why)
 {
-	struct cairn_client_error told;
+	struct cairn_client_error reported;
 	uint64_t wait_ms;
 
 	close_stream(l);
@@ -286,9 +286,9 @@ static int listing_recover(struct cairn_listing *l, const struct cairn_err *why)
 	if (worth_another(l, why->code, &wait_ms)) {
 		l->need = why->code == CAIRN_UNAUTHENTICATED ? CLIENT_TOKEN_REFUSED
 							     : CLIENT_TOKEN_FRESH;
-		client_error_set(&told, why->code, why);
+		client_error_set(&reported, why->code, why);
 		if (l->query.on_retry)
-			l->query.on_retry(l->query.on_retry_arg, &told, wait_ms);
+			l->query.on_retry(l->query.on_retry_arg, &reported, wait_ms);
 		listing_rest(l, wait_ms);
 		return 1;
 	}
@@ -380,6 +380,7 @@ void cairn_listing_info(struct cairn_listing *l, struct cairn_listing_info *ret)
 	size_t size = ret->size;
 
 	cairn_scoped_lock(&l->lock);
+	/* The caller may be compiled against an older or a newer struct. */
 	memset(ret, 0, size);
 	memcpy(ret, &l->seen, size < sizeof(l->seen) ? size : sizeof(l->seen));
 	ret->size = size;

@@ -133,7 +133,7 @@ static int token_request(struct client_tokens *tokens, const struct kube_call *h
 	};
 	cairn_cleanup(kube_token_done) struct kube_token token = {0};
 	cairn_auto_free char *name = cairn_strdup(audience);
-	uint64_t now = cairn_monotonic_ns();
+	uint64_t now = cairn_monotonic_ns(); /* before the request: the token is no younger */
 	int rc = name ? know_account(tokens, how, err) : cairn_err_nomem(err, "token");
 
 	if (rc)
@@ -165,6 +165,7 @@ static int from_kubernetes(struct client_tokens *tokens, const struct kube_call 
 	if (need == CLIENT_TOKEN_ANY && token_fits(tokens, audience, tokens->half_ns))
 		return token_copy(tokens->token, ret, err);
 	rc = token_request(tokens, how, audience, err);
+	/* In the second half of its life the old token still works if a new one cannot be had. */
 	if (rc && (need == CLIENT_TOKEN_REFUSED || !token_fits(tokens, audience, tokens->end_ns)))
 		return rc;
 	return token_copy(tokens->token, ret, err);

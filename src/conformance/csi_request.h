@@ -4,7 +4,7 @@
  *
  * Requests do not use generated code, because deliberately wrong ones must be possible,
  * and the maps of all messages have the same encoding. The field numbers are those of
- * csi.v1. The buffer's failure flag tells whether all fields fit.
+ * csi.v1. The buffer's failure flag is set if a field did not fit.
  */
 #ifndef CAIRN_CONFORMANCE_REQUEST_H
 #define CAIRN_CONFORMANCE_REQUEST_H

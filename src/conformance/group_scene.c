@@ -115,18 +115,18 @@ void conformance_group_check(struct target *t, struct verdict *v, const struct g
 {
 	const char *call = by_name ? "CreateVolumeGroupSnapshot again" : "GetVolumeGroupSnapshot";
 	proto_auto_message ProtobufCMessage *message = NULL;
-	const Csi__V1__VolumeGroupSnapshot *told;
+	const Csi__V1__VolumeGroupSnapshot *listed;
 	struct cairn_err err = {0};
 
 	if (group_scene_ask(t, g, by_name, &message, &err)) {
 		conformance_verdict_fail(v, "%s: %s", call, err.msg);
 		return;
 	}
-	told = ((const response_t *)(const void *)message)->group_snapshot;
-	if (!told || strcmp(told->group_snapshot_id, g->id) != 0 || told->n_snapshots != 1 ||
-	    strcmp(told->snapshots[0]->snapshot_id, g->member) != 0)
+	listed = ((const response_t *)(const void *)message)->group_snapshot;
+	if (!listed || strcmp(listed->group_snapshot_id, g->id) != 0 || listed->n_snapshots != 1 ||
+	    strcmp(listed->snapshots[0]->snapshot_id, g->member) != 0)
 		conformance_verdict_fail(v, "%s: not the group that was made", call);
-	else if (strcmp(told->snapshots[0]->group_snapshot_id, g->id) != 0)
+	else if (strcmp(listed->snapshots[0]->group_snapshot_id, g->id) != 0)
 		conformance_verdict_fail(v, "%s: the member's group_snapshot_id is '%s', not '%s'",
-					 call, told->snapshots[0]->group_snapshot_id, g->id);
+					 call, listed->snapshots[0]->group_snapshot_id, g->id);
 }

@@ -23,10 +23,10 @@ struct search {
 static void test_snapshots_look(struct search *s, const list_t *page)
 {
 	for (size_t i = 0; i < page->n_entries; i++) {
-		const Csi__V1__Snapshot *told = page->entries[i]->snapshot;
+		const Csi__V1__Snapshot *listed = page->entries[i]->snapshot;
 
-		for (size_t k = 0; told && k < 4; k++)
-			s->found[k] += strcmp(told->snapshot_id, s->wanted[k]->id) == 0;
+		for (size_t k = 0; listed && k < 4; k++)
+			s->found[k] += strcmp(listed->snapshot_id, s->wanted[k]->id) == 0;
 	}
 }
 
@@ -79,7 +79,7 @@ static void test_snapshots_listed(struct suite *suite, struct verdict *v, int ar
 	for (size_t k = 0; !rc && k < 4; k++)
 		if (s.found[k] != 1)
 			conformance_verdict_fail(
-				v, "ListSnapshots of the volume tells snapshot '%s' %u times",
+				v, "ListSnapshots of the volume lists snapshot '%s' %u times",
 				s.wanted[k]->name, s.found[k]);
 }
 
@@ -117,7 +117,7 @@ static void get_without_id(struct suite *suite, struct verdict *v, int arg)
 static void check_member(struct suite *suite, struct verdict *v, const struct group *g)
 {
 	proto_auto_message ProtobufCMessage *message = NULL;
-	const Csi__V1__Snapshot *told;
+	const Csi__V1__Snapshot *listed;
 	struct cairn_err err = {0};
 
 	if (!suite->target.can_get_snapshot)
@@ -126,8 +126,8 @@ static void check_member(struct suite *suite, struct verdict *v, const struct gr
 		conformance_verdict_fail(v, "GetSnapshot of a group's member: %s", err.msg);
 		return;
 	}
-	told = ((const Csi__V1__GetSnapshotResponse *)(const void *)message)->snapshot;
-	if (!told || strcmp(told->group_snapshot_id, g->id) != 0)
+	listed = ((const Csi__V1__GetSnapshotResponse *)(const void *)message)->snapshot;
+	if (!listed || strcmp(listed->group_snapshot_id, g->id) != 0)
 		conformance_verdict_fail(v,
 					 "GetSnapshot of a group's member does not name the group");
 }

@@ -69,7 +69,7 @@ int csi_capability_check(const Csi__V1__VolumeCapability *capability, struct cai
 		return cairn_err_set(err, CAIRN_INVALID, "the volume capability is missing");
 	if (capability->access_type_case == CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE__NOT_SET)
 		return cairn_err_set(err, CAIRN_INVALID,
-				     "the volume capability says neither block nor mount");
+				     "the volume capability has neither block nor mount");
 	mode = mode_of(capability);
 	if (mode == MODE(UNKNOWN))
 		return cairn_err_set(err, CAIRN_INVALID,

@@ -86,6 +86,8 @@ int csi_changes_open(struct csi_driver *driver, const struct csi_changes_spec *s
 		rc = open_changed(driver, c, pool, spec, err);
 	else
 		rc = open_delta(driver, c, pool, spec, NULL, err);
+	/* Only this code says that the changes are not known any more; any other error must
+	 * not become "everything changed". */
 	if (rc == CAIRN_PRECONDITION && spec->all_if_unknown) {
 		c->everything = true;
 		rc = open_delta(driver, c, pool, spec, NULL, err);
@@ -157,6 +159,7 @@ int csi_changes_next(struct csi_changes *c, struct block_extent *ret, bool *ret_
 	*ret_some = take_gap(c, extent, ret);
 	if (*ret_some || !extent)
 		return 0;
+	/* The union works window by window and so splits runs; a client pays for each tuple. */
 	whole = *extent;
 	do {
 		c->position = block_extent_end(extent);

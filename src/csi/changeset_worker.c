@@ -97,6 +97,8 @@ int csi_changeset_worker_new(struct csi_changeset_worker **ret, struct cairn_err
 
 void csi_changeset_worker_free(struct csi_changeset_worker *completer)
 {
+	/* The comparison reads it without the lock. The lock is taken for the signal: the thread
+	 * may have seen the old value and not wait yet. */
 	atomic_store(&completer->stopping, true);
 	pthread_mutex_lock(&completer->mutex);
 	pthread_cond_broadcast(&completer->changed);

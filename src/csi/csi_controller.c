@@ -19,17 +19,27 @@ static const capability_type capabilities[] = {
 	CAN(LIST_SNAPSHOTS),
 	CAN(CLONE_VOLUME),
 	CAN(PUBLISH_READONLY),
-	CAN(EXPAND_VOLUME),
 	CAN(LIST_VOLUMES_PUBLISHED_NODES),
 	CAN(VOLUME_CONDITION),
 	CAN(GET_VOLUME),
 	CAN(SINGLE_NODE_MULTI_WRITER),
 	CAN(MODIFY_VOLUME),
 	CAN(GET_SNAPSHOT),
-	CAN(LIST_BLOCK_SNAPSHOT_DELTAS), /* must be last: only if it is enabled */
+	/* Only if they are enabled: */
+	CAN(EXPAND_VOLUME),
+	CAN(LIST_BLOCK_SNAPSHOT_DELTAS),
 };
 
 #define N_CAPABILITIES (sizeof(capabilities) / sizeof(capabilities[0]))
+
+static bool controller_can(const struct csi_driver *driver, capability_type type)
+{
+	if (type == CAN(EXPAND_VOLUME))
+		return !driver->node_expansion;
+	if (type == CAN(LIST_BLOCK_SNAPSHOT_DELTAS))
+		return driver->older & CSI_OLDER_DELTAS;
+	return true;
+}
 
 static CSI_METHOD(get_capabilities)
 {
@@ -37,17 +47,20 @@ static CSI_METHOD(get_capabilities)
 	Csi__V1__ControllerServiceCapability items[N_CAPABILITIES];
 	Csi__V1__ControllerServiceCapability__RPC rpcs[N_CAPABILITIES];
 	Csi__V1__ControllerServiceCapability *list[N_CAPABILITIES];
-	size_t n = driver->older & CSI_OLDER_DELTAS ? N_CAPABILITIES : N_CAPABILITIES - 1;
+	size_t n = 0;
 
 	(void)request;
 	csi__v1__controller_get_capabilities_response__init(&response);
-	for (size_t i = 0; i < n; i++) {
-		csi__v1__controller_service_capability__rpc__init(&rpcs[i]);
-		csi__v1__controller_service_capability__init(&items[i]);
-		rpcs[i].type = capabilities[i];
-		items[i].type_case = CSI__V1__CONTROLLER_SERVICE_CAPABILITY__TYPE_RPC;
-		items[i].rpc = &rpcs[i];
-		list[i] = &items[i];
+	for (size_t i = 0; i < N_CAPABILITIES; i++) {
+		if (!controller_can(driver, capabilities[i]))
+			continue;
+		csi__v1__controller_service_capability__rpc__init(&rpcs[n]);
+		csi__v1__controller_service_capability__init(&items[n]);
+		rpcs[n].type = capabilities[i];
+		items[n].type_case = CSI__V1__CONTROLLER_SERVICE_CAPABILITY__TYPE_RPC;
+		items[n].rpc = &rpcs[n];
+		list[n] = &items[n];
+		n++;
 	}
 	response.capabilities = list;
 	response.n_capabilities = n;

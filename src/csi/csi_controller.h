@@ -19,6 +19,13 @@ CSI_METHOD(csi_validate_capabilities);
 CSI_METHOD(csi_get_capacity);
 CSI_METHOD(csi_expand_volume);
 CSI_METHOD(csi_modify_volume);
+struct csi_size_range;
+/* Grows the volume if its size does not fit the range; in its turn.
+ *
+ * CAIRN_RANGE  it would have to shrink
+ */
+int csi_volume_grow(struct pool *pool, const struct csi_size_range *range,
+		    struct pool_volume *volume, struct cairn_err *err);
 
 /* list_volumes.c */
 CSI_METHOD(csi_list_volumes);

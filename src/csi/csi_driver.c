@@ -170,6 +170,7 @@ int csi_driver_new(const struct csi_options *options, struct csi_driver **ret,
 	driver->topology_key = options->topology ? cairn_printf("topology.%s/node", name) : NULL;
 	driver->fixed_length = options->fixed_length;
 	driver->volumes_max = options->volumes_max;
+	driver->node_expansion = options->node_expansion;
 	if (!driver->name || !driver->version || !driver->node_id ||
 	    (options->topology && !driver->topology_key))
 		return cairn_err_nomem(err, "driver");
@@ -201,6 +202,14 @@ void csi_driver_free(struct csi_driver *driver)
 	free(driver->version);
 	free(driver->name);
 	free(driver);
+}
+
+bool csi_driver_wants_reopening(const struct csi_driver *driver)
+{
+	for (size_t i = 0; i < driver->n_pools; i++)
+		if (pool_wants_reopening(driver->pools[i].pool))
+			return true;
+	return false;
 }
 
 int csi_require(const char *value, const char *what, struct cairn_err *err)

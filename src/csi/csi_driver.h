@@ -52,6 +52,7 @@ struct csi_options {
 	const struct csi_pool_spec *pools;
 	size_t n_pools;
 	bool topology;         /* report that a volume is reachable only from this node */
+	bool node_expansion;   /* NodeExpandVolume grows volumes, not the controller service */
 	uint64_t fixed_length; /* 0: variable; else the size of every block reported */
 	uint64_t volumes_max;  /* limit of volumes published to one node; 0: no limit */
 	unsigned older;        /* of enum csi_older: additional services */
@@ -75,5 +76,9 @@ CAIRN_DEFINE_CLEANUP(struct csi_driver, csi_driver_free);
 /* Adds the services Identity, Controller, Node, GroupController and SnapshotMetadata, and
  * the selected older flavours. Call it before the server starts. */
 int csi_driver_serve(struct csi_driver *driver, struct net_server *server, struct cairn_err *err);
+
+/* True if a pool's storage has stopped and works again with a new driver
+ * (pool_wants_reopening()). */
+bool csi_driver_wants_reopening(const struct csi_driver *driver);
 
 #endif

@@ -160,6 +160,48 @@ static int create_group(struct csi_driver *driver, struct pool *pool,
 	return csi_group_put(pool, r->name, group, err);
 }
 
+/* The error for a volume that this driver does not have. Where each node has a driver of
+ * its own, another node may have it: if this one has any of the others, say which. */
+static int csi_group_not_here(struct csi_driver *driver, char **ids, size_t n, size_t missing,
+			      struct cairn_err *err)
+{
+	for (size_t i = 0; driver->topology_key && i < n; i++) {
+		struct pool_volume volume;
+		struct pool *pool;
+
+		if (csi_find_volume(driver, ids[i], &pool, &volume, NULL) == 0)
+			return cairn_err_set(
+				err, CAIRN_PRECONDITION,
+				"volume '%.64s' is on node '%.64s' and '%.64s' is not: the volumes of "
+				"a group snapshot must be on one node",
+				ids[i], driver->node_id, ids[missing]);
+	}
+	return CAIRN_NOT_FOUND;
+}
+
+/* The pool that has all of the volumes. */
+static int csi_group_find_pool(struct csi_driver *driver, char **ids, size_t n,
+			       struct pool **ret_pool, struct cairn_err *err)
+{
+	struct pool_volume volume;
+
+	for (size_t i = 0; i < n; i++) {
+		struct pool *own = NULL;
+		int rc = csi_find_volume(driver, ids[i], &own, &volume, err);
+
+		if (rc == CAIRN_NOT_FOUND)
+			return csi_group_not_here(driver, ids, n, i, err);
+		if (rc)
+			return rc;
+		if (*ret_pool && own != *ret_pool)
+			return cairn_err_set(
+				err, CAIRN_PRECONDITION,
+				"volumes of several pools cannot be in one group snapshot");
+		*ret_pool = own;
+	}
+	return 0;
+}
+
 /* A group's name is unique over all pools. */
 static int csi_group_check_name_elsewhere(struct csi_driver *driver, const struct pool *here,
 					  const char *name, struct cairn_err *err)
@@ -185,7 +227,6 @@ static CSI_METHOD(create_group_snapshot)
 	const Csi__V1__CreateVolumeGroupSnapshotRequest *r = request;
 	csi_auto_turn struct csi_op_lock turn = {0};
 	struct csi_group group = {.n = 0};
-	struct pool_volume volume;
 	struct pool *pool = NULL;
 	int rc = pool_name_check("group", r->name, err); /* the name is one line of the note */
 
@@ -194,16 +235,9 @@ static CSI_METHOD(create_group_snapshot)
 	if (!rc && (r->n_source_volume_ids == 0 || r->n_source_volume_ids > POOL_GROUP_MAX))
 		rc = cairn_err_set(err, CAIRN_INVALID, "a group has 1 to %u volumes",
 				   POOL_GROUP_MAX);
-	for (size_t i = 0; !rc && i < r->n_source_volume_ids; i++) {
-		struct pool *own = NULL;
-
-		rc = csi_find_volume(driver, r->source_volume_ids[i], &own, &volume, err);
-		if (!rc && pool && own != pool)
-			rc = cairn_err_set(
-				err, CAIRN_PRECONDITION,
-				"volumes of several pools cannot be in one group snapshot");
-		pool = own;
-	}
+	if (!rc)
+		rc = csi_group_find_pool(driver, r->source_volume_ids, r->n_source_volume_ids,
+					 &pool, err);
 	if (!rc)
 		rc = csi_op_lock_take(&driver->turns, r->name, &turn, err);
 	if (!rc)

@@ -142,6 +142,15 @@ static int get_free(struct csi_driver *driver, const char *pool_name,
 	return cairn_err_set(err, CAIRN_INVALID, "there is no pool '%s'", pool_name);
 }
 
+/* Pools are thin and accept volumes larger than their free space. A scheduler that chooses
+ * among nodes looks only at this size, so with topology it is the free space. */
+static uint64_t csi_volume_largest(const struct csi_driver *driver, uint64_t free_bytes)
+{
+	if (driver->topology_key && free_bytes < POOL_VOLUME_SIZE_MAX)
+		return free_bytes;
+	return POOL_VOLUME_SIZE_MAX;
+}
+
 CSI_METHOD(csi_get_capacity)
 {
 	const Csi__V1__GetCapacityRequest *r = request;
@@ -160,10 +169,24 @@ CSI_METHOD(csi_get_capacity)
 		return rc;
 	csi__v1__get_capacity_response__init(&response);
 	google__protobuf__int64_value__init(&largest);
-	largest.value = (int64_t)POOL_VOLUME_SIZE_MAX;
+	largest.value = (int64_t)csi_volume_largest(driver, free_bytes);
 	response.available_capacity = (int64_t)free_bytes;
 	response.maximum_volume_size = &largest;
 	return csi_reply(reply, &response.base, err);
+}
+
+int csi_volume_grow(struct pool *pool, const struct csi_size_range *range,
+		    struct pool_volume *volume, struct cairn_err *err)
+{
+	uint64_t size;
+	int rc;
+
+	if (csi_size_fits(range, volume->size))
+		return 0;
+	rc = csi_size_choose(range, 0, &size, err);
+	if (!rc && size < volume->size)
+		rc = cairn_err_set(err, CAIRN_RANGE, "a volume cannot shrink");
+	return rc ? rc : pool_volume_expand(pool, volume->id, size, volume, err);
 }
 
 CSI_METHOD(csi_expand_volume)
@@ -174,7 +197,6 @@ CSI_METHOD(csi_expand_volume)
 	struct csi_size_range range;
 	struct pool_volume volume;
 	struct pool *pool;
-	uint64_t size;
 	int rc = csi_require(r->volume_id, "the volume id", err);
 
 	if (!rc && !r->capacity_range)
@@ -185,13 +207,7 @@ CSI_METHOD(csi_expand_volume)
 		rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 	if (rc)
 		return rc;
-	if (!csi_size_fits(&range, volume.size)) {
-		rc = csi_size_choose(&range, 0, &size, err);
-		if (!rc && size < volume.size)
-			rc = cairn_err_set(err, CAIRN_RANGE, "a volume cannot shrink");
-		if (!rc)
-			rc = pool_volume_expand(pool, volume.id, size, &volume, err);
-	}
+	rc = csi_volume_grow(pool, &range, &volume, err);
 	if (rc)
 		return rc;
 	csi__v1__controller_expand_volume_response__init(&response);

@@ -134,7 +134,8 @@ size_t csi_token_seal(struct csi_token_sealer *sealer, const struct csi_data_tok
 	return to_text(bytes, (size_t)(at - bytes) + CSI_TOKEN_MAC_BYTES, out);
 }
 
-/* Decodes a text, and rejects all but its canonical form. */
+/* Decodes a text, and rejects all but its canonical form: base64 ignores the last bits of some
+ * texts, so that a changed token could still be valid. */
 static bool from_text(const char *text, uint8_t *out, size_t *ret_n)
 {
 	char copy[CSI_TOKEN_TEXT_MAX + 1];
@@ -195,6 +196,7 @@ int csi_data_token_open(const struct csi_token_key *key, const char *text, const
 		return rc;
 	if (!from_text(text, bytes, &n) || !data_token_parse(bytes, n, &token) ||
 	    !data_token_sign(sealer, bytes, n - CSI_TOKEN_MAC_BYTES, holder, mac) ||
+	    /* In constant time: how many bytes agree must not be measurable. */
 	    CRYPTO_memcmp(mac, bytes + n - CSI_TOKEN_MAC_BYTES, sizeof(mac)) != 0)
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "the data token is not valid");
 	rc = check_time(&token, now_s, err);

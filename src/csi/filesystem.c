@@ -5,8 +5,12 @@
 #include <blkid.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/btrfs.h>
+#include <linux/fs.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -20,6 +24,9 @@
 #include "pool/device/mounts.h"
 
 #define FS_NAME_MAX 32
+
+/* A btrfs is as large as its device, in whole sectors of this size. */
+#define BTRFS_SECTOR 4096U
 
 /* Exit statuses of fsck up to this one mean that the filesystem is good now. */
 #define FSCK_REPAIRED 1
@@ -198,6 +205,19 @@ int csi_filesystem_mount(const struct csi_mount_spec *spec, struct cairn_err *er
 	return rc ? rc : mount_device(spec, fs, err);
 }
 
+/* The kernel refuses to resize a btrfs below 256 MiB, also to the size that it has. */
+static bool btrfs_has_size_of(const char *device, const char *path)
+{
+	struct btrfs_ioctl_dev_info_args info = {.devid = 1};
+	cairn_auto_fd int block = open(device, O_RDONLY | O_CLOEXEC);
+	cairn_auto_fd int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	uint64_t size = 0;
+
+	return block >= 0 && root >= 0 && ioctl(block, BLKGETSIZE64, &size) == 0 &&
+	       ioctl(root, BTRFS_IOC_DEV_INFO, &info) == 0 &&
+	       info.total_bytes == size / BTRFS_SECTOR * BTRFS_SECTOR;
+}
+
 int csi_filesystem_grow(const char *device, const char *path, struct cairn_err *err)
 {
 	const char *const ext4[] = {"resize2fs", device, NULL};
@@ -211,7 +231,7 @@ int csi_filesystem_grow(const char *device, const char *path, struct cairn_err *
 	if (strcmp(fs, "xfs") == 0)
 		return run_tool(xfs, 0, err);
 	if (strcmp(fs, "btrfs") == 0)
-		return run_tool(btrfs, 0, err);
+		return btrfs_has_size_of(device, path) ? 0 : run_tool(btrfs, 0, err);
 	return run_tool(ext4, 0, err);
 }
 

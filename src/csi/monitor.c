@@ -9,12 +9,14 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "csi/operations.h"
 #include "csi/registration.h"
 #include "csi/service.h"
 #include "net/grpc/grpc_server.h"
 #include "net/http/http_server.h"
 #include "net/http/http_standard.h"
 #include "net/metrics.h"
+#include "net/metrics_build.h"
 
 #define N_CODES 17 /* gRPC codes, from 0 on */
 
@@ -25,6 +27,7 @@ struct csi_monitor {
 	struct net_http_standard standard;
 	struct net_metric *calls;
 	struct net_metric *seconds;
+	struct net_metric *operations;
 	struct net_metric *open_calls;
 	struct net_metric *pool_bytes;
 	const char **paths;      /* label values: every method, then "other" */
@@ -43,6 +46,8 @@ static void on_call_end(void *arg, const char *path, int code, uint64_t duration
 	net_metric_count(monitor->calls, net_metric_series_of(monitor->calls, labels), 1);
 	net_metric_observe(monitor->seconds, net_metric_series_of(monitor->seconds, labels),
 			   (double)duration_ns / (double)CAIRN_NS_PER_SEC);
+	csi_operations_observe(monitor->operations, monitor->options.driver->name, path, code,
+			       duration_ns);
 }
 
 static void monitor_collect(void *arg)
@@ -144,11 +149,16 @@ static int monitor_add_metrics(struct csi_monitor *monitor, struct cairn_err *er
 	if (!rc)
 		rc = net_metrics_add(monitor->metrics, &seconds, &monitor->seconds, err);
 	if (!rc)
+		rc = csi_operations_add(monitor->metrics, monitor->options.driver->name,
+					monitor->paths, &monitor->operations, err);
+	if (!rc)
 		rc = net_metrics_add(monitor->metrics, &open_calls, &monitor->open_calls, err);
 	if (!rc)
 		rc = net_metrics_add(monitor->metrics, &pool_bytes, &monitor->pool_bytes, err);
 	if (!rc)
 		rc = net_metrics_add_process(monitor->metrics, err);
+	if (!rc)
+		rc = net_metrics_add_build(monitor->metrics, monitor->options.driver->version, err);
 	return rc ? rc : net_metrics_on_render(monitor->metrics, monitor_collect, monitor, err);
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/log.h"
 #include "csi/capability.h"
 #include "csi/filesystem.h"
 #include "csi/publish_target.h"
@@ -31,8 +32,8 @@ static bool device_is_read_only(const char *device)
 	return fd >= 0 && ioctl(fd, BLKROGET, &read_only) == 0 && read_only;
 }
 
-int csi_node_attach(struct pool *pool, const char *volume_id, bool read_only, char *ret_device,
-		    size_t n, struct cairn_err *err)
+static int attach_either(struct pool *pool, const char *volume_id, bool read_only, char *ret_device,
+			 size_t n, struct cairn_err *err)
 {
 	const char *other_way = read_only ? "for writing" : "read-only";
 	int rc = pool_volume_attach(pool, volume_id, read_only, ret_device, n, err);
@@ -54,6 +55,18 @@ int csi_node_attach(struct pool *pool, const char *volume_id, bool read_only, ch
 	if (rc)
 		return cairn_err_wrap(err, "volume '%s' is in use %s", volume_id, other_way);
 	return pool_volume_attach(pool, volume_id, read_only, ret_device, n, err);
+}
+
+int csi_node_attach(struct pool *pool, const char *volume_id, bool read_only, char *ret_device,
+		    size_t n, struct cairn_err *err)
+{
+	int rc = attach_either(pool, volume_id, read_only, ret_device, n, err);
+
+	if (!rc)
+		cairn_log(CAIRN_LOG_INFO, "volume attached", CAIRN_STR("volume", volume_id),
+			  CAIRN_STR("device", ret_device),
+			  CAIRN_STR("kind", pool_device_kind(pool, ret_device)));
+	return rc;
 }
 
 int csi_node_read_only(struct pool *pool, const char *volume_id,

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "csi/capability.h"
+#include "csi/csi_controller.h"
 #include "csi/filesystem.h"
 #include "csi/reply.h"
 #include "csi/size.h"
@@ -142,16 +143,21 @@ CSI_METHOD(csi_node_stats)
 	return csi_reply(reply, &response.base, err);
 }
 
-static int check_range(const Csi__V1__CapacityRange *wanted, uint64_t size, struct cairn_err *err)
+/* Makes the volume as large as the range wants it, if that is this service's task. */
+static int node_volume_grow(const struct csi_driver *driver, struct pool *pool,
+			    const Csi__V1__CapacityRange *wanted, struct pool_volume *volume,
+			    struct cairn_err *err)
 {
 	struct csi_size_range range;
 	int rc = csi_size_range(wanted, &range, err);
 
-	if (!rc && range.least > size)
-		rc = cairn_err_set(err, CAIRN_RANGE,
-				   "the volume has %llu bytes; the controller must grow it first",
-				   (unsigned long long)size);
-	return rc;
+	if (rc || range.least <= volume->size)
+		return rc;
+	if (driver->node_expansion)
+		return csi_volume_grow(pool, &range, volume, err);
+	return cairn_err_set(err, CAIRN_RANGE,
+			     "the volume has %llu bytes; the controller must grow it first",
+			     (unsigned long long)volume->size);
 }
 
 CSI_METHOD(csi_node_expand)
@@ -164,21 +170,19 @@ CSI_METHOD(csi_node_expand)
 	struct pool *pool;
 	int rc = csi_require(r->volume_id, "the volume id", err);
 
-	if (!rc)
-		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
+	if (!rc) /* the size must not change between reading it and growing the device */
+		rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 	if (!rc)
 		rc = csi_require(r->volume_path, "the volume path", err);
-	if (!rc && r->capacity_range)
-		rc = check_range(r->capacity_range, volume.size, err);
-	if (!rc)
-		rc = csi_op_lock_take(&driver->turns, r->volume_id, &turn, err);
 	if (!rc)
 		rc = node_volume_find_place(pool, volume.id, r->volume_path, &place, err);
-	if (!rc)
-		rc = pool_device_refresh_size(place.device, volume.size, err);
 	if (!rc && !place.block && place.read_only)
 		rc = cairn_err_set(err, CAIRN_PRECONDITION,
 				   "the filesystem is mounted read-only and cannot grow");
+	if (!rc && r->capacity_range)
+		rc = node_volume_grow(driver, pool, r->capacity_range, &volume, err);
+	if (!rc)
+		rc = pool_device_refresh_size(place.device, volume.size, err);
 	if (!rc && !place.block)
 		rc = csi_filesystem_grow(place.device, r->volume_path, err);
 	if (rc)

@@ -22,6 +22,7 @@ void csi_turns_done(struct csi_turns *turns)
 int csi_op_lock_take(struct csi_turns *turns, const char *key, struct csi_op_lock *turn,
 		     struct cairn_err *err)
 {
+	/* A list is enough: it has at most one entry for each worker thread. */
 	cairn_scoped_lock(&turns->mutex);
 	for (const struct csi_op_lock *other = turns->first; other; other = other->next)
 		if (strcmp(other->key, key) == 0)

@@ -54,7 +54,7 @@ int csi_parameters_parse(const struct csi_entry *entries, size_t n, const char *
 			continue;
 		if (strcmp(entries[i].key, "pool") != 0)
 			return cairn_err_set(err, CAIRN_INVALID,
-					     "parameter '%s' is not known; there is: pool",
+					     "unknown parameter '%s'; supported: pool",
 					     entries[i].key);
 		*ret_pool = entries[i].value;
 	}
@@ -69,7 +69,7 @@ int csi_no_entries(void *const *map, size_t n, struct cairn_err *err)
 	for (size_t i = 0; !rc && i < n; i++)
 		if (!is_sidecars(&entries[i]))
 			rc = cairn_err_set(err, CAIRN_INVALID,
-					   "parameter '%s' is not known; a snapshot has none",
+					   "unknown parameter '%s'; snapshots have none",
 					   entries[i].key);
 	return rc;
 }
@@ -93,7 +93,7 @@ int csi_mutable_parse(const struct csi_entry *entries, size_t n, struct pool_vol
 			ret->set_granularity = true;
 		} else {
 			return cairn_err_set(err, CAIRN_INVALID,
-					     "mutable parameter '%s' is not known; there are: "
+					     "unknown mutable parameter '%s'; supported: "
 					     "retention, granularity",
 					     entries[i].key);
 		}

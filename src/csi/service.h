@@ -31,6 +31,7 @@ struct csi_driver {
 	char *version;
 	char *node_id;
 	char *topology_key; /* NULL: no topology */
+	bool node_expansion;
 	uint64_t fixed_length;
 	uint64_t volumes_max;
 	unsigned older; /* of enum csi_older */

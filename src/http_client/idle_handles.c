@@ -33,6 +33,7 @@ CURL *http_client_idle_take(struct http_client_idle *idle)
 
 void http_client_idle_give(struct http_client_idle *idle, CURL *easy)
 {
+	/* Drops the options but keeps the open connection, for which the handle is kept. */
 	curl_easy_reset(easy);
 	pthread_mutex_lock(&idle->lock);
 	if (idle->n < idle->keep) {

@@ -141,6 +141,8 @@ static void heed_expiry(const char *token, uint64_t *until_ns)
 
 	if (!kube_jwt_expiry(token, &expires))
 		return;
+	/* The expiry is a time of the wall clock, the cache keeps time of the monotonic one:
+	 * only the remaining time is carried over. */
 	until = cairn_monotonic_ns();
 	if (expires > now && (__builtin_mul_overflow(expires - now, CAIRN_NS_PER_SEC, &expires) ||
 			      __builtin_add_overflow(until, expires, &until)))
@@ -229,8 +231,9 @@ static int authz_cache_deny(const struct right_question *q, const char *reason,
 	if (what->path)
 		return cairn_err_set(err, CAIRN_DENIED, "user '%s' may not %s '%s'", q->user->name,
 				     what->verb, what->path);
-	return cairn_err_set(err, CAIRN_DENIED, "user '%s' may not %s %s.%s '%s' in '%s'",
+	return cairn_err_set(err, CAIRN_DENIED, "user '%s' may not %s %s%s%s '%s' in '%s'",
 			     q->user->name, what->verb, what->resource ? what->resource : "",
+			     what->group && what->group[0] ? "." : "",
 			     what->group ? what->group : "", what->name ? what->name : "",
 			     what->ns ? what->ns : "");
 }

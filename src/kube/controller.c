@@ -65,13 +65,15 @@ int kube_controller_new(const struct kube_controller_options *options, struct ku
 			struct cairn_err *err)
 {
 	cairn_auto_free struct kube_controller *c = cairn_calloc(1, sizeof(*c));
+	const uint64_t min = options->pause_min_ms, max = options->pause_max_ms;
 	int rc;
 
 	if (!c)
 		return cairn_err_nomem(err, "controller");
 	c->options = *options;
 	atomic_store(&c->leads, !options->elected);
-	rc = kube_queue_new(options->pause_min_ms, options->pause_max_ms, &c->queue, err);
+	rc = kube_queue_new(min ? min : KUBE_CONTROLLER_PAUSE_MIN_MS,
+			    max ? max : KUBE_CONTROLLER_PAUSE_MAX_MS, &c->queue, err);
 	if (!rc)
 		*ret = cairn_take(c);
 	return rc;

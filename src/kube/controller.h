@@ -24,9 +24,12 @@ struct kube_call;
 struct kube_controller;
 struct kube_informer;
 
+#define KUBE_CONTROLLER_PAUSE_MIN_MS 200U
+#define KUBE_CONTROLLER_PAUSE_MAX_MS 30000U
+
 struct kube_controller_options {
 	unsigned workers;
-	uint64_t pause_min_ms, pause_max_ms; /* after failures, doubled; as in kube/queue.h */
+	uint64_t pause_min_ms, pause_max_ms; /* after failures, doubled; 0: the default */
 	bool elected;                        /* work only while we lead */
 
 	/* Processes the object of a key. *ret_again_ms is the delay before the next call:

@@ -279,6 +279,16 @@ static int credentials_refresh(struct kube_credentials *credentials,
 	return 0;
 }
 
+/* A missing or unreadable file says nothing about the object of the request: callers would take
+ * these codes for the API server's answer. */
+static int credentials_failed(int rc, struct cairn_err *err)
+{
+	cairn_err_wrap(err, "credentials");
+	return rc == CAIRN_NOT_FOUND || rc == CAIRN_DENIED
+		       ? cairn_err_recode(err, CAIRN_UNAVAILABLE)
+		       : rc;
+}
+
 int kube_credentials_get(struct kube_credentials *credentials, const struct kube_deadline *patience,
 			 struct kube_identity **ret, struct cairn_err *err)
 {
@@ -295,7 +305,7 @@ int kube_credentials_get(struct kube_credentials *credentials, const struct kube
 		}
 		rc = credentials_refresh(credentials, patience, err);
 		if (rc)
-			return cairn_err_wrap(err, "credentials");
+			return credentials_failed(rc, err);
 		break;
 	}
 	*ret = kube_identity_ref(credentials->current);

@@ -16,7 +16,7 @@ struct kube_call;
 #define KUBE_PATIENCE_SLICE_MS 50
 
 struct kube_deadline {
-	uint64_t deadline_ns; /* monotonic; UINT64_MAX is none */
+	uint64_t deadline_ns; /* monotonic; UINT64_MAX: no deadline */
 	int (*check)(void *arg);
 	void *arg;
 	const atomic_bool *shutdown; /* or NULL */

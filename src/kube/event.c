@@ -76,7 +76,7 @@ static void name_event(const json_t *object, uint64_t wall_ns, char out[NAME_MAX
 	snprintf(out, NAME_MAX_BYTES + 1, "%.*s%s", room, kube_name(object), suffix);
 }
 
-struct told {
+struct event_report {
 	const json_t *object;
 	bool warning;
 	const char *reason;
@@ -85,25 +85,25 @@ struct told {
 	uint64_t wall_ns;
 };
 
-static json_t *event_new(const struct kube_recorder *recorder, const struct told *told)
+static json_t *event_new(const struct kube_recorder *recorder, const struct event_report *report)
 {
 	char name[NAME_MAX_BYTES + 1], time[KUBE_TIME_MAX];
 	char reason[WORD_MAX + 1], action[WORD_MAX + 1];
 	json_t *event = NULL;
 
-	name_event(told->object, told->wall_ns, name);
-	kube_time_micro(told->wall_ns, time);
-	snprintf(reason, sizeof(reason), "%s", told->reason);
-	snprintf(action, sizeof(action), "%s", told->action);
-	event = kube_object_new(&kube_events, namespace_of(told->object), name);
+	name_event(report->object, report->wall_ns, name);
+	kube_time_micro(report->wall_ns, time);
+	snprintf(reason, sizeof(reason), "%s", report->reason);
+	snprintf(action, sizeof(action), "%s", report->action);
+	event = kube_object_new(&kube_events, namespace_of(report->object), name);
 	if (!event ||
 	    json_object_update_new(
 		    event,
 		    json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o}", "eventTime", time,
 			      "reportingController", recorder->component, "reportingInstance",
 			      recorder->instance, "action", action, "reason", reason, "note",
-			      told->note, "type", told->warning ? "Warning" : "Normal", "regarding",
-			      kube_reference_to(told->object))) < 0) {
+			      report->note, "type", report->warning ? "Warning" : "Normal",
+			      "regarding", kube_reference_to(report->object))) < 0) {
 		json_decref(event);
 		return NULL;
 	}
@@ -117,18 +117,19 @@ static char *object_key(const json_t *object)
 			    kube_namespace(object), kube_name(object), kube_uid(object));
 }
 
-static void event_add(struct kube_recorder *recorder, const struct told *told)
+static void event_add(struct kube_recorder *recorder, const struct event_report *report)
 {
-	cairn_auto_free char *object = object_key(told->object);
-	cairn_auto_free char *key = object ? cairn_printf("%s|%d|%s|%s|%s", object, told->warning,
-							  told->reason, told->action, told->note)
-					   : NULL;
-	json_t *event = key ? event_new(recorder, told) : NULL;
+	cairn_auto_free char *object = object_key(report->object);
+	cairn_auto_free char *key =
+		object ? cairn_printf("%s|%d|%s|%s|%s", object, report->warning, report->reason,
+				      report->action, report->note)
+		       : NULL;
+	json_t *event = key ? event_new(recorder, report) : NULL;
 
 	cairn_scoped_lock(&recorder->lock);
 	if (recorder->end_ns == UINT64_MAX && event &&
 	    kube_event_series_add(&recorder->series, key, object, event, cairn_monotonic_ns(),
-				  told->wall_ns)) {
+				  report->wall_ns)) {
 		pthread_cond_signal(&recorder->changed);
 		return;
 	}
@@ -141,12 +142,12 @@ void kube_event_tell(struct kube_recorder *recorder, const json_t *object, bool 
 		     const char *reason, const char *action, const char *note, ...)
 {
 	char text[2 * KUBE_EVENT_NOTE_MAX];
-	struct told told = {.object = object,
-			    .warning = warning,
-			    .reason = reason,
-			    .action = action,
-			    .note = text,
-			    .wall_ns = cairn_now_ns()};
+	struct event_report report = {.object = object,
+				      .warning = warning,
+				      .reason = reason,
+				      .action = action,
+				      .note = text,
+				      .wall_ns = cairn_now_ns()};
 	va_list args;
 
 	if (!recorder)
@@ -155,7 +156,7 @@ void kube_event_tell(struct kube_recorder *recorder, const json_t *object, bool 
 	vsnprintf(text, sizeof(text), note, args);
 	va_end(args);
 	event_cut(text, KUBE_EVENT_NOTE_MAX);
-	event_add(recorder, &told);
+	event_add(recorder, &report);
 }
 
 static int event_abandoned(void *arg)
@@ -296,12 +297,18 @@ static void event_end(struct kube_recorder *recorder, uint64_t grace_ms)
 	pthread_join(recorder->thread, NULL);
 }
 
+void kube_recorder_stop(struct kube_recorder *recorder, uint64_t grace_ms)
+{
+	if (recorder->running)
+		event_end(recorder, grace_ms);
+	recorder->running = false;
+}
+
 void kube_recorder_free_after(struct kube_recorder *recorder, uint64_t grace_ms)
 {
 	if (!recorder)
 		return;
-	if (recorder->running)
-		event_end(recorder, grace_ms);
+	kube_recorder_stop(recorder, grace_ms);
 	kube_event_series_done(&recorder->series);
 	pthread_cond_destroy(&recorder->changed);
 	pthread_mutex_destroy(&recorder->lock);

@@ -32,7 +32,11 @@ struct kube_recorder;
 int kube_recorder_new(struct kube_client *client, const char *component, const char *instance,
 		      struct kube_recorder **ret, struct cairn_err *err);
 
-/* Writes queued events for at most `grace_ms`, then frees. Accepts NULL. */
+/* Writes queued events for at most `grace_ms`; later ones are dropped. The statistics are then
+ * final. */
+void kube_recorder_stop(struct kube_recorder *recorder, uint64_t grace_ms);
+
+/* The same, then frees. Accepts NULL. */
 void kube_recorder_free_after(struct kube_recorder *recorder, uint64_t grace_ms);
 void kube_recorder_free(struct kube_recorder *recorder); /* 2 seconds */
 CAIRN_DEFINE_CLEANUP(struct kube_recorder, kube_recorder_free);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "kube/event.h"
@@ -223,17 +224,14 @@ static bool event_series_fail(struct kube_event_series *series, size_t at, bool 
 			      uint64_t now_ns)
 {
 	struct kube_event_one *one = &series->all[at];
-	uint64_t pause = RETRY_MS;
+	struct cairn_backoff backoff = {.first_ms = RETRY_MS, .most_ms = RETRY_MAX_MS};
 
 	if (!later || ++one->failures >= KUBE_EVENT_TRIES) {
 		event_series_clear(series, at);
 		return false;
 	}
-	for (unsigned i = 1; i < one->failures && pause < RETRY_MAX_MS; i++)
-		pause *= 2;
-	if (pause > RETRY_MAX_MS)
-		pause = RETRY_MAX_MS;
-	one->due_ns = now_ns + pause * CAIRN_NS_PER_MS;
+	backoff.failures = one->failures - 1;
+	one->due_ns = now_ns + cairn_backoff_ms(&backoff, UINT32_MAX) * CAIRN_NS_PER_MS;
 	return true;
 }
 

@@ -19,6 +19,7 @@ struct waiter {
 	struct waiter *next;
 	pthread_cond_t called;
 	bool admitted;
+	bool displaced; /* out of the line, for a caller of another owner */
 };
 
 /* Exists while one of its callers is admitted or waits. */
@@ -195,6 +196,40 @@ static void step_out(struct kube_fair_queue *gate, struct kube_fair_queue_owner 
 		ring_remove(gate, owner);
 }
 
+static struct kube_fair_queue_owner *most_waiting(struct kube_fair_queue *gate)
+{
+	struct kube_fair_queue_owner *most = gate->turn;
+
+	for (struct kube_fair_queue_owner *owner = gate->turn; owner; owner = owner->turn_next)
+		if (owner->waiting > most->waiting)
+			most = owner;
+	return most;
+}
+
+/* Makes room in the full line for a caller of `owner`: the newest waiter of the owner with the
+ * most waiters leaves, if that owner has more than `owner` will have. Otherwise a few owners with
+ * full lines would keep all others out. */
+static bool displace_one(struct kube_fair_queue *gate, const struct kube_fair_queue_owner *owner)
+{
+	struct kube_fair_queue_owner *most = most_waiting(gate);
+	struct waiter *newest = most ? most->first : NULL;
+
+	if (!most || most->waiting <= owner->waiting + 1)
+		return false;
+	while (newest->next)
+		newest = newest->next;
+	step_out(gate, most, newest);
+	newest->displaced = true;
+	pthread_cond_signal(&newest->called);
+	return true;
+}
+
+static int line_is_full(const struct kube_fair_queue *gate, struct cairn_err *err)
+{
+	return cairn_err_set(err, CAIRN_NO_SPACE, "too many %s, and too many wait already",
+			     gate->options.what);
+}
+
 static int fair_queue_wait_in_line(struct kube_fair_queue *gate,
 				   struct kube_fair_queue_owner *owner,
 				   const struct kube_wait *wait, struct cairn_err *err)
@@ -202,19 +237,21 @@ static int fair_queue_wait_in_line(struct kube_fair_queue *gate,
 	struct waiter waiter = {0};
 	int rc = 0;
 
-	if (gate->waiting >= gate->options.waiting || owner->waiting >= gate->options.waiting_each)
-		return cairn_err_set(err, CAIRN_NO_SPACE, "too many %s, and too many wait already",
-				     gate->options.what);
+	if (owner->waiting >= gate->options.waiting_each ||
+	    (gate->waiting >= gate->options.waiting && !displace_one(gate, owner)))
+		return line_is_full(gate, err);
 	cairn_cond_init(&waiter.called);
 	line_up(gate, owner, &waiter);
-	while (rc == 0 && !waiter.admitted)
+	while (rc == 0 && !waiter.admitted && !waiter.displaced)
 		rc = kube_wait_on(wait, &waiter.called, &gate->lock, err);
+	if (waiter.displaced)
+		rc = line_is_full(gate, err);
 	/* A place granted at the same moment as the wait ended is released. */
 	if (waiter.admitted && rc != 0) {
 		gate->inside--;
 		owner->inside--;
 		give_places(gate);
-	} else if (!waiter.admitted) {
+	} else if (!waiter.admitted && !waiter.displaced) {
 		step_out(gate, owner, &waiter);
 	}
 	pthread_cond_destroy(&waiter.called);

@@ -6,7 +6,7 @@
  * admitted at a time, and at most `each` of one owner. A caller that finds no place waits
  * in its owner's queue; a freed place goes to the owners in turn, so an owner with a
  * thousand waiting callers delays another owner by one. The queues are bounded: callers
- * beyond the limit are refused.
+ * beyond the limit are refused, first those of the owner with the most waiting callers.
  *
  * Thread-safe.
  */
@@ -47,7 +47,8 @@ struct kube_fair_pass {
 
 /* Acquires a place for the owner `key`, waiting for it if necessary.
  *
- * CAIRN_NO_SPACE   the queue is full, or memory is short
+ * CAIRN_NO_SPACE   the queue is full, or became full of callers of other owners while
+ *                  this one waited; or memory is short
  * CAIRN_CANCELLED, CAIRN_DEADLINE  as returned by kube_wait_check()
  */
 int kube_fair_queue_enter(struct kube_fair_queue *gate, const struct kube_digest *key,

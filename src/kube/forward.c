@@ -110,6 +110,19 @@ int kube_forward_read(struct kube_forward *forward, struct cairn_buf *into, stru
 	return kube_exchange_read(forward->exchange, &forward->patience, UINT64_MAX, into, err);
 }
 
+int kube_forward_read_all(struct kube_forward *forward, struct cairn_buf *into,
+			  struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf piece = CAIRN_BUF_INIT(KUBE_FORWARD_UNREAD_MAX + PIECE_MAX);
+	int more;
+
+	while ((more = kube_forward_read(forward, &piece, err)) > 0) {
+		cairn_buf_add(into, piece.data, piece.len);
+		cairn_buf_reset(&piece);
+	}
+	return more;
+}
+
 void kube_forward_free(struct kube_forward *forward)
 {
 	if (!forward)

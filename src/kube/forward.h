@@ -56,6 +56,11 @@ uint64_t kube_forward_retry_s(const struct kube_forward *forward);
  * at the end of a complete answer, or an error code. */
 int kube_forward_read(struct kube_forward *forward, struct cairn_buf *into, struct cairn_err *err);
 
+/* Appends the rest of the body, in however many pieces it arrives, to `into`. A body that does
+ * not fit leaves a buffer that cairn_buf_failed(). Returns 0 or an error code. */
+int kube_forward_read_all(struct kube_forward *forward, struct cairn_buf *into,
+			  struct cairn_err *err);
+
 void kube_forward_free(struct kube_forward *forward); /* accepts NULL */
 CAIRN_DEFINE_CLEANUP(struct kube_forward, kube_forward_free);
 

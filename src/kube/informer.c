@@ -21,6 +21,28 @@ static void trim_managed_fields(json_t *object)
 	kube_remove(object, "metadata", "managedFields");
 }
 
+void kube_informer_trim_metadata(json_t *object)
+{
+	static const char *const kept[] = {"name",
+					   "namespace",
+					   "uid",
+					   "resourceVersion",
+					   "creationTimestamp",
+					   "deletionTimestamp"};
+	const json_t *metadata = kube_at(object, "metadata");
+	kube_auto_json json_t *trimmed = json_object();
+	bool good = trimmed && json_is_object(metadata);
+
+	for (size_t i = 0; good && i < sizeof(kept) / sizeof(kept[0]); i++) {
+		json_t *value = json_object_get(metadata, kept[i]);
+
+		good = !value || json_object_set(trimmed, kept[i], value) == 0;
+	}
+	/* Without memory for a copy the object stays as it is. */
+	if (good)
+		(void)json_object_set(object, "metadata", trimmed);
+}
+
 static int informer_copy_text(const char *text, char **ret, struct cairn_err *err)
 {
 	if (!text || !text[0])

@@ -50,7 +50,8 @@ struct kube_informer_options {
 	const char *label_selector;
 	const char *field_selector;
 
-	const struct kube_index *indexes; /* terminated by an entry without a name; NULL is none */
+	const struct kube_index
+		*indexes; /* terminated by an entry without a name; NULL: no index */
 
 	/* Changes an object before it is stored, to drop fields that are not used. NULL drops
 	 * metadata.managedFields. */
@@ -60,6 +61,10 @@ struct kube_informer_options {
 	 * itself; 0 is never. */
 	uint64_t resync_ms;
 };
+
+/* A `trim` that drops all metadata but name, namespace, uid, version and times: users may store
+ * 256 KiB of annotations in each object. */
+void kube_informer_trim_metadata(json_t *object);
 
 /* `old` is NULL for a new object, `now` for a deleted one (then `old` is its last known
  * state). Both are borrowed. */

@@ -70,7 +70,7 @@ static struct entry **bucket_of(struct kube_cache *cache, const struct kube_dige
 {
 	size_t hash;
 
-	memcpy(&hash, key->bytes, sizeof(hash));
+	memcpy(&hash, key->bytes, sizeof(hash)); /* a digest: its bytes are spread evenly */
 	return &cache->buckets[hash & (cache->n_buckets - 1)];
 }
 
@@ -214,6 +214,7 @@ static void kube_cache_store(struct kube_cache *cache, struct entry *entry, int 
 static int ask_for(struct kube_cache *cache, struct entry *entry, kube_cache_ask ask, void *arg,
 		   const struct kube_wait *wait, struct kube_value **ret, struct cairn_err *err)
 {
+	/* From before the query: the answer may be as old as that. */
 	uint64_t until_ns = cache->options.now() + cache->options.keep_ms * CAIRN_NS_PER_MS;
 	kube_auto_value struct kube_value *value = NULL;
 	struct cairn_err failure = {0};
@@ -252,6 +253,7 @@ static int kube_cache_wait_for(struct kube_cache *cache, struct entry *entry,
 		if (rc != 0)
 			return rc;
 	}
+	/* An answer counts for those who waited for it even if it is not kept. */
 	return entry->round != round && (entry->value || entry->failure);
 }
 

@@ -105,7 +105,7 @@ struct kube_status {
 struct kube_call {
 	uint64_t timeout_ms; /* 0 is the client's, UINT64_MAX none */
 	uint64_t
-		deadline_ns; /* monotonic, such as net_call_deadline(); 0 and UINT64_MAX are none */
+		deadline_ns; /* monotonic, such as net_call_deadline(); 0 and UINT64_MAX: no deadline */
 
 	/* Called about every 50 ms while waiting, on the caller's thread. A negative return value,
 	 * such as that of net_call_check(), ends the call with that code. */

@@ -16,10 +16,9 @@
 						      .kind = (kind_),       \
 						      .namespaced = (namespaced_)}
 
-KIND(namespaces, "", "v1", "namespaces", "Namespace", false);
 KIND(nodes, "", "v1", "nodes", "Node", false);
 KIND(pods, "", "v1", "pods", "Pod", true);
-KIND(services, "", "v1", "services", "Service", true);
+KIND(endpointslices, "discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", true);
 KIND(secrets, "", "v1", "secrets", "Secret", true);
 KIND(configmaps, "", "v1", "configmaps", "ConfigMap", true);
 KIND(serviceaccounts, "", "v1", "serviceaccounts", "ServiceAccount", true);
@@ -28,8 +27,10 @@ KIND(persistentvolumeclaims, "", "v1", "persistentvolumeclaims", "PersistentVolu
 KIND(events, "events.k8s.io", "v1", "events", "Event", true);
 KIND(leases, "coordination.k8s.io", "v1", "leases", "Lease", true);
 KIND(jobs, "batch", "v1", "jobs", "Job", true);
+KIND(cronjobs, "batch", "v1", "cronjobs", "CronJob", true);
 KIND(storageclasses, "storage.k8s.io", "v1", "storageclasses", "StorageClass", false);
 KIND(csidrivers, "storage.k8s.io", "v1", "csidrivers", "CSIDriver", false);
+KIND(csinodes, "storage.k8s.io", "v1", "csinodes", "CSINode", false);
 KIND(volumesnapshots, "snapshot.storage.k8s.io", "v1", "volumesnapshots", "VolumeSnapshot", true);
 KIND(volumesnapshotcontents, "snapshot.storage.k8s.io", "v1", "volumesnapshotcontents",
      "VolumeSnapshotContent", false);
@@ -44,8 +45,6 @@ KIND(subjectaccessreviews, "authorization.k8s.io", "v1", "subjectaccessreviews",
      "SubjectAccessReview", false);
 KIND(selfsubjectaccessreviews, "authorization.k8s.io", "v1", "selfsubjectaccessreviews",
      "SelfSubjectAccessReview", false);
-KIND(customresourcedefinitions, "apiextensions.k8s.io", "v1", "customresourcedefinitions",
-     "CustomResourceDefinition", false);
 
 void kube_api_version(const struct kube_resource *resource, char out[KUBE_API_VERSION_MAX])
 {
@@ -74,7 +73,7 @@ static int add_part(struct cairn_buf *out, const char *what, const char *part,
 		    struct cairn_err *err)
 {
 	if (!part[0] || strcmp(part, ".") == 0 || strcmp(part, "..") == 0)
-		return cairn_err_set(err, CAIRN_INVALID, "'%s' is no %s", part, what);
+		return cairn_err_set(err, CAIRN_INVALID, "'%s' is not a valid %s", part, what);
 	cairn_buf_addc(out, '/');
 	kube_url_escape(out, part);
 	return 0;

@@ -18,10 +18,9 @@ struct kube_resource {
 	bool namespaced;
 };
 
-extern const struct kube_resource kube_namespaces;
 extern const struct kube_resource kube_nodes;
 extern const struct kube_resource kube_pods;
-extern const struct kube_resource kube_services;
+extern const struct kube_resource kube_endpointslices;
 extern const struct kube_resource kube_secrets;
 extern const struct kube_resource kube_configmaps;
 extern const struct kube_resource kube_serviceaccounts;
@@ -30,8 +29,10 @@ extern const struct kube_resource kube_persistentvolumeclaims;
 extern const struct kube_resource kube_events; /* events.k8s.io */
 extern const struct kube_resource kube_leases;
 extern const struct kube_resource kube_jobs;
+extern const struct kube_resource kube_cronjobs;
 extern const struct kube_resource kube_storageclasses;
 extern const struct kube_resource kube_csidrivers;
+extern const struct kube_resource kube_csinodes;
 extern const struct kube_resource kube_volumesnapshots;
 extern const struct kube_resource kube_volumesnapshotcontents;
 extern const struct kube_resource kube_volumesnapshotclasses;
@@ -40,7 +41,6 @@ extern const struct kube_resource kube_tokenreviews;
 extern const struct kube_resource kube_selfsubjectreviews;
 extern const struct kube_resource kube_subjectaccessreviews;
 extern const struct kube_resource kube_selfsubjectaccessreviews;
-extern const struct kube_resource kube_customresourcedefinitions;
 
 /* One object; with `name` NULL all objects of a kind, in one namespace, or in all of them
  * with `ns` NULL. The strings are borrowed. */

@@ -28,15 +28,15 @@ static int kube_snapshot_check_snapshot(const struct kube_snapshot_query *query,
 	return 0;
 }
 
-static bool refers_back(const struct kube_snapshot_query *query, const json_t *snapshot,
-			const json_t *content)
+bool kube_snapshot_content_is_of(const json_t *content, const char *ns, const char *name,
+				 const char *snapshot_uid)
 {
 	const json_t *ref = kube_at(content, "spec", "volumeSnapshotRef");
 	const char *uid = kube_str(ref, "uid");
 
-	return cairn_text_same(kube_str(ref, "namespace"), query->ns) &&
-	       cairn_text_same(kube_str(ref, "name"), query->name) &&
-	       (!uid || !uid[0] || cairn_text_same(uid, kube_uid(snapshot)));
+	return cairn_text_same(kube_str(ref, "namespace"), ns) &&
+	       cairn_text_same(kube_str(ref, "name"), name) &&
+	       (!uid || !uid[0] || cairn_text_same(uid, snapshot_uid));
 }
 
 static int kube_snapshot_check_driver(const struct kube_snapshot_query *query,
@@ -62,7 +62,7 @@ static int check_content(const struct kube_snapshot_query *query, const json_t *
 	const char *handle = kube_str(content, "status", "snapshotHandle");
 	int rc;
 
-	if (!refers_back(query, snapshot, content))
+	if (!kube_snapshot_content_is_of(content, query->ns, query->name, kube_uid(snapshot)))
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "VolumeSnapshotContent '%s' is not bound to VolumeSnapshot "
 				     "'%s/%s'",

@@ -16,11 +16,16 @@
 #define CAIRN_KUBE_SNAPSHOT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 struct cairn_err;
 struct kube_call;
 struct kube_client;
 struct kube_ref;
+
+/* Label of a VolumeSnapshotContent whose driver runs on every node: the name of the Node whose
+ * driver has the snapshot. */
+#define KUBE_SNAPSHOT_NODE_LABEL "snapshot.storage.kubernetes.io/managed-by"
 
 struct kube_snapshot {
 	const char *name;
@@ -56,6 +61,11 @@ int kube_snapshot_resolve(const struct kube_snapshot_query *query, struct kube_s
 int kube_snapshot_get(struct kube_client *client, const char *ns, const char *name,
 		      const struct kube_call *how, struct kube_snapshot *ret,
 		      struct cairn_err *err);
+
+/* True if the content names this VolumeSnapshot. A user can write which content a snapshot
+ * names, but not which snapshot a content names. */
+bool kube_snapshot_content_is_of(const json_t *content, const char *ns, const char *name,
+				 const char *snapshot_uid);
 
 /* Accepts a zeroed struct. Also a cleanup function. */
 void kube_snapshot_done(struct kube_snapshot *snapshot);

@@ -41,7 +41,7 @@ struct kube_leader {
 	/* used only by the thread */
 	json_t *lease; /* as the server last gave it; NULL when not known */
 	struct kube_lease_seen seen;
-	bool told; /* last value passed to on_change */
+	bool reported; /* last value passed to on_change */
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -58,7 +58,8 @@ static int lease_stopped(void *arg)
 	return atomic_load(&leader->stop) ? CAIRN_CANCELLED : 0;
 }
 
-/* With the lock held. */
+/* With the lock held. False from renew_ms on, which is before duration_ms, when others may take the
+ * lease: so two processes do not lead at the same time. */
 static bool lease_leads(const struct kube_leader *leader)
 {
 	return leader->held &&
@@ -153,10 +154,11 @@ static void lease_note(struct kube_leader *leader, int rc, uint64_t began_ns)
 	cairn_scoped_lock(&leader->lock);
 	if (rc == 1) {
 		leader->held = true;
+		/* From before the request: others may count from any moment since. */
 		leader->renewed_ns = began_ns;
 	} else if (rc == 0) {
 		leader->held = false;
-	}
+	} /* after an error it stays ours until it expires */
 	if (leader->lease)
 		snprintf(leader->holder, sizeof(leader->holder), "%s",
 			 kube_lease_holder(leader->lease));
@@ -169,9 +171,9 @@ static void lease_tell(struct kube_leader *leader)
 {
 	bool now = kube_leader_leads(leader);
 
-	if (now == leader->told)
+	if (now == leader->reported)
 		return;
-	leader->told = now;
+	leader->reported = now;
 	if (leader->on_change)
 		leader->on_change(leader->arg, now);
 }

@@ -37,7 +37,7 @@ struct kube_publisher {
 	bool ca_lost;  /* the CA file could not be read, and that was reported */
 	const char *const *ca_path;
 	const char *field_manager;
-	void (*told)(const json_t *object, const struct cairn_err *failure);
+	void (*on_result)(const json_t *object, const struct cairn_err *failure);
 	struct cairn_ticker ticker;
 	struct kube_informer *informer; /* of the one object */
 	atomic_bool deleted;            /* by somebody else, and not applied since */
@@ -78,8 +78,8 @@ static int publisher_is_stopped(void *arg)
 
 static void publisher_tell(struct kube_publisher *p, const struct cairn_err *failure)
 {
-	if (p->told)
-		p->told(p->object, failure);
+	if (p->on_result)
+		p->on_result(p->object, failure);
 }
 
 static bool has_news(struct kube_publisher *p)
@@ -187,7 +187,7 @@ int kube_publisher_new(struct kube_client *client, const struct kube_publish_opt
 	p->object = options->object;
 	p->ca_path = options->ca_path;
 	p->field_manager = options->field_manager;
-	p->told = options->told;
+	p->on_result = options->on_result;
 	p->backoff = (struct cairn_backoff){.first_ms = LOOK_MS, .most_ms = BACKOFF_MAX_MS};
 	rc = publisher_begin(p, options, err);
 	if (!rc)

@@ -29,7 +29,7 @@ struct kube_publish_options {
 
 	/* Called on the publisher's thread. `failure` is NULL when the object was applied, the
 	 * first time and after a change of the CA file; else it is the error. May be NULL. */
-	void (*told)(const json_t *object, const struct cairn_err *failure);
+	void (*on_result)(const json_t *object, const struct cairn_err *failure);
 };
 
 /* The client is borrowed. Fails if the CA file cannot be read. */

@@ -6,22 +6,33 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/random.h"
+#include "base/siphash.h"
 #include "base/wait.h"
 #include "kube/deadline.h"
 #include "kube/string_index.h"
 
 #define NOWHERE SIZE_MAX
 
+/* Namespaces share this many lanes; two of them share one by chance, not by choice. */
+#define LANES 256U
+
+/* Failures after which a key no longer goes before the others of its lane. */
+#define FAILURES_FIRST 2U
+
 /* A key that is ready, in processing, or scheduled for later. */
 struct entry {
 	char *key; /* NULL in a free place */
 	bool ready;
 	bool working;
-	bool again;      /* added while it was worked on */
+	bool again; /* added while it was worked on */
+	size_t lane;
+	size_t next;     /* in its lane or in the list of unused places, or NOWHERE */
 	size_t plan_at;  /* its place in the plan, or NOWHERE */
 	uint64_t due_ns; /* while it is in the plan */
 	unsigned failures;
@@ -30,6 +41,7 @@ struct entry {
 struct kube_queue {
 	uint64_t pause_min_ms;
 	uint64_t pause_max_ms;
+	struct cairn_siphash_key hash_key;
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -38,10 +50,12 @@ struct kube_queue {
 	struct kube_string_index slots;
 	size_t room;
 	struct entry *entries;
-	size_t *unused; /* places without a key */
-	size_t n_unused;
-	size_t *ready; /* ring */
-	size_t ready_at, n_ready;
+	size_t unused; /* first place without a key, or NOWHERE; `next` leads to the others */
+	struct {
+		size_t first, last; /* NOWHERE: it is empty */
+	} lanes[LANES];
+	size_t lane_at; /* served next */
+	size_t n_ready;
 	size_t *plan; /* heap, the next to become due first */
 	size_t n_plan;
 	size_t n_working;
@@ -52,9 +66,18 @@ int kube_queue_new(uint64_t pause_min_ms, uint64_t pause_max_ms, struct kube_que
 		   struct cairn_err *err)
 {
 	struct kube_queue *queue = cairn_calloc(1, sizeof(*queue));
+	int rc;
 
 	if (!queue)
 		return cairn_err_nomem(err, "queue");
+	rc = cairn_random_bytes(&queue->hash_key, sizeof(queue->hash_key), err);
+	if (rc) {
+		free(queue);
+		return rc;
+	}
+	for (size_t i = 0; i < LANES; i++)
+		queue->lanes[i].first = queue->lanes[i].last = NOWHERE;
+	queue->unused = NOWHERE;
 	pthread_mutex_init(&queue->lock, NULL);
 	cairn_cond_init(&queue->changed);
 	queue->pause_min_ms = pause_min_ms ? pause_min_ms : KUBE_QUEUE_PAUSE_MIN_MS;
@@ -77,8 +100,6 @@ void kube_queue_free(struct kube_queue *queue)
 	pthread_cond_destroy(&queue->changed);
 	pthread_mutex_destroy(&queue->lock);
 	free(queue->entries);
-	free(queue->unused);
-	free(queue->ready);
 	free(queue->plan);
 	free(queue);
 }
@@ -145,50 +166,72 @@ static void plan_set(struct kube_queue *queue, size_t slot, uint64_t due_ns)
 	plan_settle(queue, entry->plan_at);
 }
 
+/* The lanes: a list of entries for each. Objects without a namespace share one. */
+static size_t lane_of(const struct kube_queue *queue, const char *key)
+{
+	const char *end = strchr(key, '/');
+
+	return end ? cairn_siphash(&queue->hash_key, key, (size_t)(end - key)) % LANES : 0;
+}
+
+static void lane_add(struct kube_queue *queue, size_t slot)
+{
+	struct entry *entry = &queue->entries[slot];
+	size_t lane = entry->lane;
+	bool first = entry->failures > 0 && entry->failures <= FAILURES_FIRST;
+
+	entry->next = first ? queue->lanes[lane].first : NOWHERE;
+	if (!first && queue->lanes[lane].first != NOWHERE)
+		queue->entries[queue->lanes[lane].last].next = slot;
+	if (entry->next == NOWHERE)
+		queue->lanes[lane].last = slot;
+	if (first || queue->lanes[lane].first == NOWHERE)
+		queue->lanes[lane].first = slot;
+	queue->n_ready++;
+}
+
+/* One is ready. */
+static size_t lane_take(struct kube_queue *queue)
+{
+	size_t lane = queue->lane_at, slot;
+
+	while (queue->lanes[lane].first == NOWHERE)
+		lane = (lane + 1) % LANES;
+	slot = queue->lanes[lane].first;
+	queue->lanes[lane].first = queue->entries[slot].next;
+	queue->lane_at = (lane + 1) % LANES;
+	queue->n_ready--;
+	return slot;
+}
+
 static void queue_make_ready(struct kube_queue *queue, size_t slot)
 {
 	struct entry *entry = &queue->entries[slot];
 
 	plan_remove(queue, slot);
-	if (entry->working) {
+	if (entry->working) { /* two workers never have the same key */
 		entry->again = true;
 	} else if (!entry->ready) {
 		entry->ready = true;
-		queue->ready[(queue->ready_at + queue->n_ready++) % queue->room] = slot;
+		lane_add(queue, slot);
 		pthread_cond_signal(&queue->changed);
 	}
-}
-
-static bool grow_array(void *array, size_t n, size_t size)
-{
-	void *old, *grown;
-
-	memcpy(&old, array, sizeof(old));
-	grown = cairn_realloc_array(old, n, size);
-	if (grown)
-		memcpy(array, &grown, sizeof(grown));
-	return grown != NULL;
 }
 
 static int queue_grow(struct kube_queue *queue)
 {
 	size_t room = queue->room ? queue->room * 2 : 16;
-	size_t *ring = cairn_calloc(room, sizeof(*ring));
+	struct entry *entries = cairn_realloc_array(queue->entries, room, sizeof(*entries));
+	size_t *plan = entries ? cairn_realloc_array(queue->plan, room, sizeof(*plan)) : NULL;
 
-	if (!ring || !grow_array(&queue->entries, room, sizeof(*queue->entries)) ||
-	    !grow_array(&queue->unused, room, sizeof(*queue->unused)) ||
-	    !grow_array(&queue->plan, room, sizeof(*queue->plan))) {
-		free(ring);
+	if (entries)
+		queue->entries = entries;
+	if (!plan)
 		return -1;
-	}
-	for (size_t i = 0; queue->room > 0 && i < queue->n_ready; i++)
-		ring[i] = queue->ready[(queue->ready_at + i) % queue->room];
-	free(queue->ready);
-	queue->ready = ring;
-	queue->ready_at = 0;
+	queue->plan = plan;
 	for (size_t i = room; i-- > queue->room;) {
-		queue->entries[i] = (struct entry){.plan_at = NOWHERE};
-		queue->unused[queue->n_unused++] = i;
+		queue->entries[i] = (struct entry){.plan_at = NOWHERE, .next = queue->unused};
+		queue->unused = i;
 	}
 	queue->room = room;
 	return 0;
@@ -202,16 +245,17 @@ static size_t queue_place(struct kube_queue *queue, const char *key)
 
 	if (slot != KUBE_SLOT_NONE)
 		return slot;
-	if (queue->n_unused == 0 && queue_grow(queue) < 0)
+	if (queue->unused == NOWHERE && queue_grow(queue) < 0)
 		return NOWHERE;
 	copy = cairn_strdup(key);
-	slot = queue->unused[queue->n_unused - 1];
+	slot = queue->unused;
 	if (!copy || kube_string_index_put(&queue->slots, key, slot) < 0) {
 		free(copy);
 		return NOWHERE;
 	}
-	queue->n_unused--;
-	queue->entries[slot] = (struct entry){.key = copy, .plan_at = NOWHERE};
+	queue->unused = queue->entries[slot].next;
+	queue->entries[slot] =
+		(struct entry){.key = copy, .lane = lane_of(queue, key), .plan_at = NOWHERE};
 	return slot;
 }
 
@@ -226,7 +270,7 @@ int kube_queue_add_after(struct kube_queue *queue, const char *key, uint64_t ms,
 		return cairn_err_set(err, CAIRN_INVALID, "a key is too long");
 	if (__builtin_mul_overflow(ms, CAIRN_NS_PER_MS, &ms) ||
 	    __builtin_add_overflow(due_ns, ms, &due_ns))
-		due_ns = UINT64_MAX - 1;
+		due_ns = UINT64_MAX - 1; /* UINT64_MAX is "no deadline" */
 	cairn_scoped_lock(&queue->lock);
 	if (queue->shutdown)
 		return 0;
@@ -273,9 +317,7 @@ int kube_queue_take(struct kube_queue *queue, char ret_key[KUBE_KEY_MAX])
 				   queue->n_plan ? queue->entries[queue->plan[0]].due_ns
 						 : UINT64_MAX);
 	}
-	entry = &queue->entries[queue->ready[queue->ready_at]];
-	queue->ready_at = (queue->ready_at + 1) % queue->room;
-	queue->n_ready--;
+	entry = &queue->entries[lane_take(queue)];
 	entry->ready = false;
 	entry->working = true;
 	queue->n_working++;
@@ -299,7 +341,8 @@ static void queue_settle(struct kube_queue *queue, size_t slot)
 		kube_string_index_remove(&queue->slots, entry->key);
 		free(entry->key);
 		entry->key = NULL;
-		queue->unused[queue->n_unused++] = slot;
+		entry->next = queue->unused;
+		queue->unused = slot;
 	}
 }
 
@@ -317,8 +360,10 @@ void kube_queue_done(struct kube_queue *queue, const char *key)
 
 uint64_t kube_queue_retry(struct kube_queue *queue, const char *key)
 {
-	uint64_t pause = queue->pause_min_ms;
+	struct cairn_backoff backoff = {.first_ms = queue->pause_min_ms,
+					.most_ms = queue->pause_max_ms};
 	struct entry *entry;
+	uint64_t pause;
 	size_t slot;
 
 	cairn_scoped_lock(&queue->lock);
@@ -326,11 +371,8 @@ uint64_t kube_queue_retry(struct kube_queue *queue, const char *key)
 	if (slot == KUBE_SLOT_NONE || !queue->entries[slot].working)
 		return 0;
 	entry = &queue->entries[slot];
-	for (unsigned i = 0; i < entry->failures && pause < queue->pause_max_ms; i++)
-		pause *= 2;
-	if (pause > queue->pause_max_ms)
-		pause = queue->pause_max_ms;
-	entry->failures++;
+	backoff.failures = entry->failures++;
+	pause = cairn_backoff_ms(&backoff, UINT32_MAX); /* keys do not fail together */
 	if (!entry->again) {
 		uint64_t due_ns = cairn_monotonic_ns() + pause * CAIRN_NS_PER_MS;
 

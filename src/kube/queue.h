@@ -7,6 +7,11 @@
  * pause that doubles with every failure of that key. The size is bounded by the number of
  * distinct keys.
  *
+ * Keys of one namespace (the part before '/'), and those without one, are taken in the order
+ * in which they became ready. Namespaces are served in turn, so that thousands of objects of
+ * one tenant delay the object of another by one. A key that failed once or twice has waited
+ * before, and is taken before the others of its namespace.
+ *
  * Thread-safe.
  */
 #ifndef CAIRN_KUBE_QUEUE_H

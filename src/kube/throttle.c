@@ -62,6 +62,8 @@ static int throttle_wait_in_line(struct kube_throttle *throttle, struct kube_thr
 
 		if (rc)
 			return rc;
+		/* Only the first waits for the time of the next token. The others wait until
+		 * leave_line() makes them first, so calls pass in the order of arrival. */
 		if (throttle->first == self) {
 			if (kube_limiter_take(&throttle->limiter, now))
 				return 0;

@@ -2,12 +2,12 @@
 
 #include "kube/transport.h"
 
-#include <signal.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "kube/config_impl.h"
 #include "kube/exchange_impl.h"
 
@@ -157,18 +157,10 @@ static int rename_host(struct kube_transport *transport, const char *name)
 
 static int transport_start_thread(struct kube_transport *transport, struct cairn_err *err)
 {
-	sigset_t all, before;
-	int rc;
+	int rc = cairn_thread_start(&transport->thread, NULL, "kube", transport_run, transport);
 
-	/* Block SIGPIPE, so that a broken connection is an error of the write, and leave all other
-	 * signals to other threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&transport->thread, NULL, transport_run, transport);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc)
 		return cairn_err_sys(err, rc, "thread");
-	pthread_setname_np(transport->thread, "kube");
 	transport->running = true;
 	return 0;
 }

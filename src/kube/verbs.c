@@ -44,7 +44,7 @@ static int write_path(const struct kube_client *client, const struct kube_ref *r
 struct sending {
 	const char *method;
 	const char *content_type;
-	const json_t *body; /* NULL is none */
+	const json_t *body; /* NULL: no body */
 };
 
 static void wipe_text(char *text, size_t n)

@@ -49,9 +49,9 @@ int net_address_parse(const char *text, struct net_address *ret, struct cairn_er
 
 	if (!colon || cairn_parse_u64(colon + 1, &port, NULL) != 0 || port > UINT16_MAX ||
 	    !parse_host(text, (size_t)(colon - text), (uint16_t)port, ret))
-		return cairn_err_set(err, CAIRN_INVALID,
-				     "'%s' is no address such as 127.0.0.1:50051 or [::1]:50051",
-				     text);
+		return cairn_err_set(
+			err, CAIRN_INVALID,
+			"'%s' is not an address such as 127.0.0.1:50051 or [::1]:50051", text);
 	return 0;
 }
 
@@ -81,7 +81,7 @@ int net_address_unix(const char *path, struct net_address *ret, struct cairn_err
 
 	if (n == 0 || n >= sizeof(un->sun_path))
 		return cairn_err_set(err, CAIRN_INVALID,
-				     "'%s' is no socket path: 1 to %zu bytes are", path,
+				     "'%s' is not a socket path, which has 1 to %zu bytes", path,
 				     sizeof(un->sun_path) - 1);
 	*ret = (struct net_address){0};
 	un->sun_family = AF_UNIX;

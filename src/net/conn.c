@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "net/limit_events.h"
 #include "net/peer.h"
 #include "net/scratch.h"
 #include "net/stream.h"
@@ -47,6 +48,8 @@ void net_conn_fail(struct net_conn *conn, int code, const char *fmt, ...)
 	char text[sizeof(conn->why.msg)];
 	va_list args;
 
+	/* The first failure is the cause. The connection is taken apart at the end of the turn,
+	 * because the callers of this still use it. */
 	if (!conn->dead) {
 		va_start(args, fmt);
 		vsnprintf(text, sizeof(text), fmt, args);
@@ -101,6 +104,8 @@ static int conn_digest(struct net_conn *conn, struct cairn_err *err)
 			return rc;
 		time_headers(conn, data, n);
 		used = nghttp2_session_mem_recv(conn->session, data, n);
+		if (used < 0 && conn->hooks->is_server)
+			net_limit_count(NET_LIMIT_PROTOCOL);
 		if (used < 0)
 			return cairn_err_set(err, CAIRN_UNAVAILABLE, "HTTP/2: %s",
 					     nghttp2_strerror((int)used));
@@ -163,10 +168,12 @@ static void watch_socket(struct net_conn *conn)
 	if (reading == conn->reading)
 		return;
 	conn->reading = reading;
-	if (reading)
+	if (reading) {
 		event_add(&conn->readable, NULL);
-	else
+	} else {
+		net_limit_count(NET_LIMIT_UNREAD_ANSWERS);
 		event_del(&conn->readable);
+	}
 }
 
 static void read_and_answer(struct net_conn *conn)
@@ -262,6 +269,7 @@ static void end_turn(struct net_task *task)
 	struct cairn_err err = {0};
 
 	conn->turn_end_asked = false;
+	/* Also when it is dead: GOAWAY and the last answers are sent before it closes. */
 	if (conn->want_flush && conn->session && !conn->wire.failed) {
 		conn->want_flush = false;
 		if (conn_flush(conn, &err) < 0)

@@ -27,6 +27,7 @@ struct net_account;
 struct net_conn;
 struct net_shared_peer;
 struct net_stream;
+struct net_tls;
 
 struct net_conn_hooks {
 	bool is_server;
@@ -34,7 +35,7 @@ struct net_conn_hooks {
 	struct net_stream *(*new_stream)(struct net_conn *conn);
 	/* The peer's SETTINGS arrived: the connection works. May be NULL. */
 	void (*ready)(struct net_conn *conn);
-	/* The peer accepts no more streams. May be NULL. */
+	/* The peer accepts no more streams, or must get no more. May be NULL. */
 	void (*goaway)(struct net_conn *conn);
 	/* A stream closed; the connection may be idle now. May be NULL. */
 	void (*stream_closed)(struct net_conn *conn);
@@ -67,7 +68,7 @@ struct net_conn {
 	bool pinged;          /* our ping was not answered yet */
 	bool going;           /* the first GOAWAY of a drain was sent */
 	bool gone_away;       /* the final one was sent */
-	bool peer_going;      /* the peer sent GOAWAY */
+	bool peer_going;      /* the peer sent GOAWAY, or is not trusted any more */
 	struct cairn_err why; /* reason of the end */
 
 	struct net_stream *streams;
@@ -85,6 +86,8 @@ struct net_conn {
 	struct net_crowd_entry entry;     /* in it */
 	struct net_recent_streams recent; /* servers only */
 	struct net_shared_peer *peer;     /* servers only */
+	struct net_tls *tls;              /* NULL without TLS */
+	uint64_t tls_seen;                /* for net_tls_trusts() */
 };
 
 /* Takes over `fd`, `ssl` and the reference `peer`, which only servers have. On

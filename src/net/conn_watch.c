@@ -8,8 +8,10 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "net/conn.h"
+#include "net/limit_events.h"
 #include "net/peer.h"
 #include "net/stream.h"
+#include "net/tls/tls_settings.h"
 
 #define STRANGER_COST   8   /* tokens that an event of an unauthenticated peer costs */
 #define DRAIN_NOTICE_MS 200 /* between the two GOAWAYs, for streams opened meanwhile */
@@ -116,11 +118,13 @@ static void check_streams(struct net_conn *conn, uint64_t now_ns)
 	for (struct net_stream *stream = conn->streams; stream; stream = next) {
 		next = stream->next;
 		if (conn_watch_stalled(stream, now_ns, conn->limits->stall_ms)) {
+			net_limit_count(NET_LIMIT_STALL_TIME);
 			net_stream_set_over(stream, CAIRN_CANCELLED, "the peer takes no data",
 					    true);
 			net_session_reset(stream, NGHTTP2_CANCEL);
 		} else if (stream->request_by_ns && now_ns > stream->request_by_ns) {
 			stream->request_by_ns = 0;
+			net_limit_count(NET_LIMIT_REQUEST_TIME);
 			stream->hooks->broken(stream, CAIRN_DEADLINE, "the request is too slow");
 		}
 	}
@@ -134,6 +138,34 @@ static uint64_t idle_limit(const struct net_conn *conn)
 	return stranger && l->stranger_idle_ms < l->idle_ms ? l->stranger_idle_ms : l->idle_ms;
 }
 
+/* A peer whose certificate expired, or whose authority was replaced, gets no new streams; those
+ * that run may end. */
+static bool is_distrusted(struct net_conn *conn)
+{
+	if (!conn->tls || net_tls_trusts(conn->tls, conn->wire.ssl, &conn->tls_seen))
+		return false;
+	net_limit_count(NET_LIMIT_CERTIFICATE);
+	return true;
+}
+
+static bool is_idle(const struct net_conn *conn, uint64_t now_ns)
+{
+	if (conn->n_streams > 0 || !conn_watch_longer(now_ns, conn->busy_ns, idle_limit(conn)))
+		return false;
+	net_limit_count(NET_LIMIT_IDLE_TIME);
+	return true;
+}
+
+/* A client sends no GOAWAY: it opens its next streams elsewhere, as if the server had sent one. */
+static void watch_trust_of_server(struct net_conn *conn)
+{
+	if (conn->peer_going || !is_distrusted(conn))
+		return;
+	conn->peer_going = true;
+	if (conn->hooks->goaway)
+		conn->hooks->goaway(conn);
+}
+
 void net_conn_tick(struct net_conn *conn, uint64_t now_ns)
 {
 	const struct net_limits *l = conn->limits;
@@ -141,11 +173,14 @@ void net_conn_tick(struct net_conn *conn, uint64_t now_ns)
 	if (conn->dead)
 		return;
 	if (!conn->ready) {
-		if (conn_watch_longer(now_ns, conn->opened_ns, l->handshake_ms))
+		if (conn_watch_longer(now_ns, conn->opened_ns, l->handshake_ms)) {
+			net_limit_count(NET_LIMIT_HANDSHAKE_TIME);
 			net_conn_fail(conn, CAIRN_UNAVAILABLE, "the handshake takes too long");
+		}
 		return;
 	}
 	if (conn->headers_ns && conn_watch_longer(now_ns, conn->headers_ns, l->header_ms)) {
+		net_limit_count(NET_LIMIT_HEADER_TIME);
 		nghttp2_session_terminate_session(conn->session, NGHTTP2_ENHANCE_YOUR_CALM);
 		net_conn_want_flush(conn);
 		net_conn_fail(conn, CAIRN_UNAVAILABLE, "headers take too long");
@@ -153,7 +188,8 @@ void net_conn_tick(struct net_conn *conn, uint64_t now_ns)
 	}
 	check_streams(conn, now_ns);
 	check_keepalive(conn, now_ns);
-	if (conn->going || (conn->hooks->is_server && conn->n_streams == 0 &&
-			    conn_watch_longer(now_ns, conn->busy_ns, idle_limit(conn))))
+	if (!conn->hooks->is_server)
+		watch_trust_of_server(conn);
+	else if (conn->going || is_distrusted(conn) || is_idle(conn, now_ns))
 		net_conn_drain(conn, now_ns);
 }

@@ -8,7 +8,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "net/address.h"
 #include "net/loop.h"
 
@@ -64,7 +64,8 @@ static int set_target(struct net_connector *c, const char *target, struct cairn_
 	colon = strrchr(target, ':');
 	if (!colon || colon == target || !colon[1])
 		return cairn_err_set(err, CAIRN_INVALID,
-				     "'%s' is no target such as unix:/path or host:port", target);
+				     "'%s' is not a target such as unix:/path or host:port",
+				     target);
 	c->is_literal = net_address_parse(target, &c->addresses[0], NULL) == 0;
 	c->n_addresses = c->is_literal;
 	n = (size_t)(colon - target);
@@ -155,7 +156,7 @@ static void connector_fail(struct net_connector *c, int sys_errno)
 	struct cairn_err err = {0};
 
 	cairn_err_sys(&err, sys_errno, "connect to %s", c->is_unix ? "socket" : c->authority);
-	err.code = CAIRN_UNAVAILABLE;
+	err.code = CAIRN_UNAVAILABLE; /* ENOENT of a socket is a server that is not there yet */
 	connector_finish(c, &err);
 }
 
@@ -271,7 +272,6 @@ static void on_looked_up(struct net_task *task)
 
 void net_connector_start(struct net_connector *c, uint64_t wait_ms)
 {
-	sigset_t all, before;
 	int rc;
 
 	c->next = 0;
@@ -281,10 +281,7 @@ void net_connector_start(struct net_connector *c, uint64_t wait_ms)
 		return;
 	}
 	c->looked_up.run = on_looked_up;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&c->thread, NULL, connector_look_up, c);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	rc = cairn_thread_start(&c->thread, NULL, NULL, connector_look_up, c);
 	if (rc != 0)
 		connector_fail(c, rc);
 	else
@@ -294,6 +291,8 @@ void net_connector_start(struct net_connector *c, uint64_t wait_ms)
 void net_connector_stop(struct net_connector *c)
 {
 	if (c->looking) {
+		/* getaddrinfo() cannot be interrupted. The thread posted its result, which the
+		 * loop runs later: until then the connector must not be freed. */
 		pthread_join(c->thread, NULL);
 		c->looking = false;
 		c->orphaned = true;

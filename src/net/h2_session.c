@@ -12,6 +12,8 @@
 
 static void h2_session_set_options(nghttp2_option *option, const struct net_limits *limits)
 {
+	/* net_session_credit() opens a stream's window when its data was taken: a slow reader
+	 * then slows its peer down instead of filling our memory. */
 	nghttp2_option_set_no_auto_window_update(option, 1);
 	nghttp2_option_set_max_reserved_remote_streams(option, 0);
 	/* Go servers send status messages that end with a space as they are; gRPC
@@ -154,10 +156,12 @@ ssize_t net_session_read(nghttp2_session *session, int32_t id, uint8_t *buf, siz
 	(void)id;
 	(void)buf;
 	(void)arg;
+	/* nghttp2 asks again after net_session_resume(). */
 	if (part == 0 && !end) {
 		stream->deferred = true;
 		return NGHTTP2_ERR_DEFERRED;
 	}
+	/* on_send_data() copies the bytes, once, from the queue to the batch of frames. */
 	*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
 	if (end) {
 		*flags |= NGHTTP2_DATA_FLAG_EOF;

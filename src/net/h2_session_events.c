@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "net/conn.h"
+#include "net/limit_events.h"
 #include "net/peer.h"
 #include "net/scratch.h"
 #include "net/stream.h"
@@ -274,6 +275,9 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
 		stream = stream_of(session, frame->hd.stream_id);
 		if (stream)
 			stream->reset_sent = true;
+		if (conn->hooks->is_server &&
+		    frame->rst_stream.error_code == NGHTTP2_REFUSED_STREAM)
+			net_limit_count(NET_LIMIT_STREAMS);
 		if (conn->hooks->is_server && frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
 			net_conn_spend(conn, &conn->resets, "resets");
 	}

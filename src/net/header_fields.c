@@ -118,9 +118,9 @@ int net_fields_add_checked(struct net_fields *fields, const char *name, const vo
 	size_t n = strlen(name);
 
 	if (!grpc_name_valid(name, n) || grpc_name_reserved(name, n))
-		return cairn_err_set(err, CAIRN_INVALID, "'%s' is no metadata name", name);
+		return cairn_err_set(err, CAIRN_INVALID, "'%s' is not a metadata name", name);
 	if (!grpc_name_is_bin(name, n) && !grpc_value_valid(value, value_len))
-		return cairn_err_set(err, CAIRN_INVALID, "the value of '%s' is no printable ASCII",
+		return cairn_err_set(err, CAIRN_INVALID, "the value of '%s' is not printable ASCII",
 				     name);
 	if (value_len > NET_FIELDS_BYTES_MAX || !net_fields_add(fields, name, n, value, value_len))
 		return cairn_err_nomem(err, "metadata");

@@ -12,12 +12,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
+#include "net/accept_floods.h"
+#include "net/accept_queues.h"
 #include "net/address.h"
 #include "net/grpc/grpc_server_impl.h"
 #include "net/peer.h"
 
-#define ACCEPTS_PER_TURN 64
+#define ACCEPTS_PER_TURN 4   /* of one queue */
 #define PAUSE_MS         100 /* when the process is out of descriptors */
 
 struct net_listener {
@@ -28,6 +31,8 @@ struct net_listener {
 	dev_t dev;  /* identify the file at `path` */
 	ino_t ino;
 	int fd;
+	struct net_accept_floods *floods; /* of the address; NULL for a unix socket */
+	bool owns_floods;
 	struct event *readable;
 	struct net_timer pause;
 };
@@ -67,7 +72,7 @@ static int clear_stale(const char *path, const struct net_address *address, stru
 	if (lstat(path, &st) < 0)
 		return errno == ENOENT ? 0 : cairn_err_sys(err, errno, "socket '%s'", path);
 	if (!S_ISSOCK(st.st_mode))
-		return cairn_err_set(err, CAIRN_EXISTS, "'%s' exists and is no socket", path);
+		return cairn_err_set(err, CAIRN_EXISTS, "'%s' exists and is not a socket", path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "socket");
@@ -106,75 +111,72 @@ int net_server_listen_unix(struct net_server *server, const char *path, unsigned
 	return add_listener(server, &fd, path, NULL, err);
 }
 
-static int bind_tcp(int fd, const struct net_address *address, const char *text,
-		    struct cairn_err *err)
+/* The listener of the first queue owns `*floods`. */
+static int add_queues(struct net_server *server, int *fds, int n, struct net_accept_floods **floods,
+		      struct net_tls *tls, struct cairn_err *err)
 {
-	int on = 1, off = 0;
+	struct net_accept_floods *shared = *floods;
+	int rc = 0;
 
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (address->addr.ss_family == AF_INET6)
-		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-	if (bind(fd, (const struct sockaddr *)&address->addr, address->len) < 0 ||
-	    listen(fd, SOMAXCONN) < 0)
-		return cairn_err_sys(err, errno, "listen on %s", text);
-	return 0;
-}
-
-static uint16_t listener_port_of(int fd)
-{
-	union {
-		struct sockaddr any;
-		struct sockaddr_in v4; /* the port is at the same place in both families */
-		struct sockaddr_storage room;
-	} addr;
-	socklen_t n = sizeof(addr);
-
-	memset(&addr, 0, sizeof(addr));
-	return getsockname(fd, &addr.any, &n) < 0 ? 0 : ntohs(addr.v4.sin_port);
+	for (int i = 0; i < n && rc == 0; i++) {
+		rc = add_listener(server, &fds[i], NULL, tls, err);
+		if (rc != 0)
+			break;
+		server->listeners->floods = shared;
+		server->listeners->owns_floods = i == 0;
+		*floods = NULL;
+	}
+	return rc;
 }
 
 int net_server_listen_tcp(struct net_server *server, const char *address, struct net_tls *tls,
 			  uint16_t *ret_port, struct cairn_err *err)
 {
-	cairn_auto_fd int fd = -1;
+	cairn_cleanup(net_accept_floods_freep) struct net_accept_floods *floods = NULL;
+	int fds[NET_ACCEPT_QUEUES], n, rc;
 	struct net_address parsed;
-	uint16_t port;
-	int rc = net_address_parse(address, &parsed, err);
 
+	rc = net_address_parse(address, &parsed, err);
 	if (rc != 0)
 		return rc;
 	if (!tls && !net_address_is_loopback(&parsed))
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "cleartext is served on loopback only, not on %s", address);
-	fd = socket(parsed.addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return cairn_err_sys(err, errno, "socket");
-	rc = bind_tcp(fd, &parsed, address, err);
-	if (rc != 0)
-		return rc;
-	port = listener_port_of(fd);
-	rc = add_listener(server, &fd, NULL, tls, err);
-	if (rc == 0 && ret_port)
-		*ret_port = port;
+	n = net_accept_queues_open(&parsed, address, fds, &floods, ret_port, err);
+	if (n < 0)
+		return n;
+	rc = add_queues(server, fds, n, &floods, tls, err);
+	/* Those that were added belong to the server. */
+	for (int i = 0; i < n; i++)
+		cairn_closep(&fds[i]);
 	return rc;
 }
 
 /* --- accepting --- */
 
-void net_server_admit(struct net_server *server, int fd, struct net_tls *tls)
+bool net_server_admit(struct net_server *server, int fd, struct net_tls *tls)
 {
 	struct net_shared_peer *peer = net_peer_of(fd);
+	bool calm;
 	int on = 1;
 
 	if (!peer || !net_peer_admit(peer, server->shares, fd, tls != NULL)) {
 		net_peer_unref(peer);
-		close(fd);
-		return;
+		net_accept_refuse(fd);
+		return false;
 	}
+	calm = !peer->slot.crowd;
 	peer->request_bytes_max = server->limits.request_bytes_connection;
 	if (!peer->peer.is_unix)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	net_server_take(server, fd, tls, peer);
+	return calm;
+}
+
+static void accept_connection(struct net_listener *l, int fd, const struct sockaddr_storage *from)
+{
+	if (!net_server_admit(l->server, fd, l->tls) && l->floods)
+		(void)net_accept_floods_report(l->floods, l->fd, from, cairn_monotonic_ns());
 }
 
 static void on_acceptable(evutil_socket_t fd, short what, void *arg)
@@ -183,10 +185,13 @@ static void on_acceptable(evutil_socket_t fd, short what, void *arg)
 
 	(void)what;
 	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
-		int conn = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		struct sockaddr_storage from = {.ss_family = AF_UNSPEC};
+		socklen_t len = sizeof(from);
+		int conn =
+			accept4(fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (conn >= 0) {
-			net_server_admit(l->server, conn, l->tls);
+			accept_connection(l, conn, &from);
 			continue;
 		}
 		if (errno == EINTR || errno == ECONNABORTED)
@@ -241,6 +246,8 @@ void net_listeners_free(struct net_server *server)
 			event_free(l->readable);
 		remove_path(l);
 		close(l->fd);
+		if (l->owns_floods)
+			net_accept_floods_free(l->floods);
 		free(l->path);
 		free(l);
 	}

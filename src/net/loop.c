@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "net/scratch.h"
 
 #define NICE 5 /* about a third of the time of a competing thread of normal priority */
@@ -94,6 +94,7 @@ static void *loop_main(void *arg)
 		loop_run_posted(loop);
 		loop_run_late(loop);
 	}
+	/* Tasks that were posted after the one that stops the loop: their callers may wait. */
 	loop_run_posted(loop);
 	loop_run_late(loop);
 	return NULL;
@@ -105,7 +106,7 @@ static int make_base(struct net_loop *loop, struct cairn_err *err)
 
 	if (!config)
 		return cairn_err_nomem(err, "event loop");
-	event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
+	event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK); /* one thread uses the base */
 	loop->base = event_base_new_with_config(config);
 	event_config_free(config);
 	if (!loop->base)
@@ -136,17 +137,9 @@ static void loop_destroy(struct net_loop *loop)
 
 static int loop_start_thread(struct net_loop *loop, const char *name, struct cairn_err *err)
 {
-	sigset_t all, before;
-	int rc;
+	int rc = cairn_thread_start(&loop->thread, NULL, name, loop_main, loop);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&loop->thread, NULL, loop_main, loop);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (rc != 0)
-		return cairn_err_sys(err, rc, "start thread %s", name);
-	pthread_setname_np(loop->thread, name);
-	return 0;
+	return rc ? cairn_err_sys(err, rc, "start thread %s", name) : 0;
 }
 
 int net_loop_new(const char *name, struct net_loop **ret, struct cairn_err *err)

@@ -295,17 +295,29 @@ int net_metrics_add(struct net_metrics *metrics, const struct net_metric_spec *s
 	return 0;
 }
 
-int net_metrics_on_render(struct net_metrics *metrics, void (*collect)(void *arg), void *arg,
-			  struct cairn_err *err)
+static int add_hook(struct net_metrics *metrics, const struct metric_hook *wanted,
+		    struct cairn_err *err)
 {
 	struct metric_hook *hook = cairn_calloc(1, sizeof(*hook));
 
 	if (!hook)
 		return cairn_err_nomem(err, "metrics");
-	hook->collect = collect;
-	hook->arg = arg;
+	*hook = *wanted;
 	cairn_scoped_lock(&metrics->lock);
 	hook->next = metrics->hooks;
 	metrics->hooks = hook;
 	return 0;
+}
+
+int net_metrics_on_render(struct net_metrics *metrics, void (*collect)(void *arg), void *arg,
+			  struct cairn_err *err)
+{
+	return add_hook(metrics, &(struct metric_hook){.collect = collect, .arg = arg}, err);
+}
+
+int net_metrics_on_write(struct net_metrics *metrics,
+			 void (*write)(void *arg, struct cairn_buf *buf), void *arg,
+			 struct cairn_err *err)
+{
+	return add_hook(metrics, &(struct metric_hook){.write = write, .arg = arg}, err);
 }

@@ -95,6 +95,15 @@ void net_metric_observe(struct net_metric *metric, size_t series, double value);
 int net_metrics_on_render(struct net_metrics *metrics, void (*collect)(void *arg), void *arg,
 			  struct cairn_err *err);
 
+/* Has `write` called at the end of each rendering, to append metrics whose labels are not known in
+ * advance. It keeps to the format, and bounds their number itself. */
+int net_metrics_on_write(struct net_metrics *metrics,
+			 void (*write)(void *arg, struct cairn_buf *buf), void *arg,
+			 struct cairn_err *err);
+
+/* Appends the value of a label, escaped. */
+void net_metrics_add_label(struct cairn_buf *buf, const char *value);
+
 /* Appends all metrics, in the order of registration; the buffer is marked as
  * failed if they do not fit. */
 void net_metrics_render(struct net_metrics *metrics, struct cairn_buf *buf);

@@ -34,11 +34,12 @@ struct net_metric {
 	atomic_uint_fast64_t *numbers;
 };
 
-#define NET_METRICS_PROCESS 12
+#define NET_METRICS_PROCESS 13
 
 struct metric_hook {
 	struct metric_hook *next;
-	void (*collect)(void *arg);
+	void (*collect)(void *arg);                      /* one of these two */
+	void (*write)(void *arg, struct cairn_buf *buf); /* is NULL */
 	void *arg;
 };
 

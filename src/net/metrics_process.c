@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "net/limit_events.h"
 #include "net/metrics.h"
 
 #include <dirent.h>
@@ -34,6 +35,7 @@ enum {
 	HANDSHAKES_REFUSED,
 	REQUESTS_REFUSED,
 	CALMED,
+	LIMITED,
 	N_PROCESS
 };
 
@@ -54,7 +56,7 @@ static const struct net_metric_spec specs[N_PROCESS] = {
 			 .help = "Connections to the servers of this process.",
 			 .kind = NET_GAUGE},
 	[STRANGERS] = {.name = "cairn_net_strangers",
-		       .help = "Those whose peer has not proven who it is.",
+		       .help = "Connections whose peer has not been authenticated yet.",
 		       .kind = NET_GAUGE},
 	[REQUEST_BYTES] = {.name = "cairn_net_request_bytes",
 			   .help = "Memory of gRPC calls under way and of their fields.",
@@ -75,6 +77,10 @@ static const struct net_metric_spec specs[N_PROCESS] = {
 	[CALMED] = {.name = "cairn_net_connections_calmed_total",
 		    .help = "Connections ended because their peer asked for too much.",
 		    .kind = NET_COUNTER_READ},
+	[LIMITED] = {.name = "cairn_net_limited_total",
+		     .help = "How often another limit on peers acted, by limit.",
+		     .kind = NET_COUNTER_READ,
+		     .labels = {{"limit", net_limit_names}}},
 };
 
 static double cpu_seconds(void)
@@ -135,6 +141,9 @@ static void collect_servers(struct net_metrics *metrics)
 	net_metric_set(metrics->process[HANDSHAKES_REFUSED], 0, (double)s.handshakes_refused);
 	net_metric_set(metrics->process[REQUESTS_REFUSED], 0, (double)s.requests_refused);
 	net_metric_set(metrics->process[CALMED], 0, (double)s.calmed);
+	for (unsigned i = 0; i < N_NET_LIMITS; i++)
+		net_metric_set(metrics->process[LIMITED], i,
+			       (double)net_limit_counted((enum net_limit)i));
 }
 
 static void metrics_process_collect(void *arg)

@@ -46,6 +46,11 @@ static void metrics_text_add_escaped(struct cairn_buf *buf, const char *text, bo
 	}
 }
 
+void net_metrics_add_label(struct cairn_buf *buf, const char *value)
+{
+	metrics_text_add_escaped(buf, value, true);
+}
+
 /* {a="x",b="y"} of a series, and le="bound" when that is given. */
 static void add_labels(struct cairn_buf *buf, const struct net_metric *metric, size_t series,
 		       const double *bound)
@@ -133,7 +138,11 @@ void net_metrics_render(struct net_metrics *metrics, struct cairn_buf *buf)
 {
 	cairn_scoped_lock(&metrics->lock);
 	for (const struct metric_hook *hook = metrics->hooks; hook; hook = hook->next)
-		hook->collect(hook->arg);
+		if (hook->collect)
+			hook->collect(hook->arg);
 	for (const struct net_metric *metric = metrics->first; metric; metric = metric->next)
 		add_metric(buf, metric);
+	for (const struct metric_hook *hook = metrics->hooks; hook; hook = hook->next)
+		if (hook->write)
+			hook->write(hook->arg, buf);
 }

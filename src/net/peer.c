@@ -97,6 +97,7 @@ void net_peer_leave(struct net_shared_peer *shared)
 bool net_peer_charge(struct net_shared_peer *shared, size_t n)
 {
 	bool known = net_slot_is_known(&shared->slot);
+	/* Added before the check, so that two threads cannot pass the limit together. */
 	size_t before = atomic_fetch_add_explicit(&shared->request_bytes, n, memory_order_relaxed);
 
 	if (before + n > shared->request_bytes_max)

@@ -31,6 +31,8 @@ static void note_peak(struct net_shares *shares)
 		atomic_store_explicit(&shares->request_peak, now, memory_order_relaxed);
 }
 
+/* Adds first and takes back what is too much: if it checked first, two threads could pass
+ * together. */
 static bool add_below(_Atomic size_t *total, size_t n, size_t max)
 {
 	size_t before = atomic_fetch_add_explicit(total, n, memory_order_relaxed);
@@ -47,6 +49,7 @@ bool net_share_charge(struct net_shares *shares, struct net_share *share, size_t
 	size_t each = share && share->local ? l->request_bytes : l->request_bytes_each;
 	size_t all = l->request_bytes;
 
+	/* Strangers cannot use the last quarter, so a flood of them leaves room for known peers. */
 	if (!known) {
 		each -= each / 4;
 		all -= all / 4;
@@ -56,6 +59,8 @@ bool net_share_charge(struct net_shares *shares, struct net_share *share, size_t
 		size_t left = used < all ? all - used : 0;
 
 		note_peak(shares);
+		/* The fuller the server, the less one address may take: at most as much as is
+		 * left for all others. */
 		if (share && !share->local && left < each)
 			each = left;
 		if (!share || add_below(&share->request_bytes, n, each))

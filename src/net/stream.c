@@ -34,6 +34,7 @@ struct net_stream *net_stream_ref(struct net_stream *stream)
 
 void net_stream_unref(struct net_stream *stream)
 {
+	/* acq_rel: destroy() sees what every other holder wrote before it let go. */
 	if (atomic_fetch_sub_explicit(&stream->refs, 1, memory_order_acq_rel) == 1)
 		stream->hooks->destroy(stream);
 }
@@ -97,7 +98,7 @@ void net_stream_done(struct net_stream *stream)
 
 void net_stream_kick(struct net_stream *stream)
 {
-	if (stream->posted || stream->detached)
+	if (stream->posted || stream->detached) /* the task is one link: it is in one list once */
 		return;
 	stream->posted = true;
 	net_stream_ref(stream);
@@ -109,6 +110,7 @@ static void serve_task(struct net_task *task)
 	struct net_stream *stream =
 		(struct net_stream *)(void *)((char *)task - offsetof(struct net_stream, task));
 
+	/* Before serving: what is added meanwhile posts the task again. */
 	pthread_mutex_lock(&stream->lock);
 	stream->posted = false;
 	pthread_mutex_unlock(&stream->lock);
@@ -119,7 +121,7 @@ static void serve_task(struct net_task *task)
 void net_stream_set_over(struct net_stream *stream, int code, const char *text, bool drop)
 {
 	cairn_scoped_lock(&stream->lock);
-	if (!stream->over) {
+	if (!stream->over) { /* the first reason is the cause; later ones follow from it */
 		stream->over = true;
 		stream->code = code;
 		stream->text = text ? cairn_strdup(text) : NULL;
@@ -172,6 +174,7 @@ void net_stream_take(struct net_stream *stream, uint8_t *out, size_t n)
 	net_outq_take(&stream->out, out, n);
 	stream->taken += n;
 	net_stream_uncharge(stream, n);
+	/* At half: a writer that is woken for every frame costs a switch of threads for each. */
 	wake = stream->waiting && stream->out.bytes <= net_stream_send_limit(stream) / 2;
 	pthread_mutex_unlock(&stream->lock);
 	if (wake) /* after unlocking: the woken thread takes the lock at once */
@@ -197,6 +200,7 @@ int net_stream_await_room(struct net_stream *stream, uint64_t end_ns, struct cai
 	while (!stream->over && stream->out.bytes >= net_stream_send_limit(stream)) {
 		if (!in_time)
 			return cairn_err_set(err, CAIRN_DEADLINE, "the deadline passed");
+		/* What is held back for a fuller frame would otherwise never make room. */
 		stream->hold = false;
 		net_stream_kick(stream);
 		stream->waiting = true;

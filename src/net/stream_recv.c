@@ -8,6 +8,7 @@
 #include "base/lock.h"
 #include "base/mem.h"
 #include "net/grpc/relay_impl.h"
+#include "net/limit_events.h"
 #include "net/stream.h"
 
 #define FIRST_ROOM (4U << 10) /* allocated on the announced length; more as bytes arrive */
@@ -19,6 +20,7 @@ static bool grow_building(struct net_stream *stream, size_t need)
 
 	if (need <= msg->cap)
 		return true;
+	/* Only as bytes arrive: an announced length alone takes no memory. */
 	cap = msg->cap * 2 > need ? msg->cap * 2 : need;
 	if (cap > length)
 		cap = length;
@@ -97,9 +99,14 @@ static void stream_recv_give_up(struct net_stream *stream, int code, const char 
 	stream->hooks->broken(stream, code, text);
 }
 
+static void stream_recv_over_budget(struct net_stream *stream)
+{
+	net_limit_count(NET_LIMIT_BUFFERED_BYTES);
+	stream_recv_give_up(stream, CAIRN_NO_SPACE, "too much is buffered here");
+}
+
 void net_stream_data(struct net_stream *stream, const uint8_t *data, size_t n)
 {
-	static const char too_much[] = "too much is buffered here";
 	const uint8_t *body;
 	size_t body_n;
 
@@ -113,19 +120,20 @@ void net_stream_data(struct net_stream *stream, const uint8_t *data, size_t n)
 			return;
 		case GRPC_BEGIN:
 			if (over_budget(stream) || !begin_message(stream, n))
-				stream_recv_give_up(stream, CAIRN_NO_SPACE, too_much);
+				stream_recv_over_budget(stream);
 			break;
 		case GRPC_BODY:
 			if (over_budget(stream) || !add_body(stream, body, body_n))
-				stream_recv_give_up(stream, CAIRN_NO_SPACE, too_much);
+				stream_recv_over_budget(stream);
 			break;
 		case GRPC_END:
 			stream_recv_deliver(stream);
 			break;
 		case GRPC_BAD_FLAG:
-			stream_recv_give_up(stream, CAIRN_INTERNAL, "bytes that are no message");
+			stream_recv_give_up(stream, CAIRN_INTERNAL, "bytes that are not a message");
 			break;
 		case GRPC_TOO_LARGE:
+			net_limit_count(NET_LIMIT_MESSAGE_BYTES);
 			stream_recv_give_up(stream, CAIRN_NO_SPACE,
 					    "message is larger than the limit");
 			break;
@@ -159,6 +167,7 @@ int net_stream_recv(struct net_stream *stream, struct cairn_err *err)
 	struct net_msg *msg;
 
 	net_stream_replace_current(stream, NULL);
+	/* The peer may answer only to what is still held back. */
 	if (stream->hold && !stream->in_head) {
 		stream->hold = false;
 		net_stream_kick(stream);
@@ -168,6 +177,7 @@ int net_stream_recv(struct net_stream *stream, struct cairn_err *err)
 	msg = stream_recv_pop(stream);
 	if (!msg)
 		return stream->over && stream->code != 0 ? net_stream_over_code(stream, err) : 0;
+	/* The loop's thread returns the window that the peer may use again. */
 	if (stream->uncredited > 0 && stream->in_bytes < stream->recv_max)
 		net_stream_kick(stream);
 	stream->current = msg;

@@ -84,6 +84,8 @@ void net_turns_give(struct net_turns *turns)
 		turns->at = (uint8_t)((lane + 1) % NET_CROWD_LANES);
 		if (!turn)
 			continue;
+		/* `taken` stays true: the turn is handed over, so that a newcomer cannot take it
+		 * before the thread has woken up. */
 		turns_dequeue(turns, lane, turn);
 		turn->granted = true;
 		pthread_cond_signal(&turn->changed);

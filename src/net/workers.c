@@ -3,13 +3,13 @@
 #include "net/workers.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "base/wait.h"
 
 #define STACK_BYTES  (1U << 20)
@@ -33,18 +33,14 @@ static void *worker_main(void *arg);
 
 static bool workers_start_thread(struct net_workers *w)
 {
-	sigset_t all, before;
 	pthread_attr_t attr;
 	pthread_t thread;
 	int rc;
 
-	sigfillset(&all);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&thread, &attr, worker_main, w);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	rc = cairn_thread_start(&thread, &attr, NULL, worker_main, w);
 	pthread_attr_destroy(&attr);
 	if (rc == 0)
 		w->threads++;
@@ -81,6 +77,8 @@ static struct net_work *next_work(struct net_workers *w, bool *ret_wake)
 		w->idle++;
 		signalled = cairn_cond_wait_until(&w->work, &w->lock, end);
 		w->idle--;
+		/* No thread leaves while a signal is under way: it could be the one that was to
+		 * receive it. */
 		if (!signalled && !w->head && !w->waking)
 			return NULL;
 		w->waking = false;
@@ -152,6 +150,7 @@ void net_workers_free(struct net_workers *w)
 
 static bool workers_enqueue(struct net_workers *w, struct net_work *work)
 {
+	/* Without a single thread, accepted work would never run. */
 	if (w->queued >= w->queue_max || (w->threads == 0 && !workers_start_thread(w)))
 		return false;
 	work->next = NULL;

@@ -13,6 +13,7 @@
 #include "pool/pool.h"
 #include "pool/pool_impl.h"
 #include "pool/store/changeset_file.h"
+#include "pool/store/reserve.h"
 #include "pool/store/store.h"
 
 /* How often a waiter checks for cancellation. */
@@ -104,7 +105,7 @@ static int write_set(struct pool *pool, const struct record_snapshot *record,
 	if (rc)
 		return rc;
 	info.granularity = pool_impl_granularity(pool, &volume);
-	rc = pool_changeset_file_writer_new(pool->sets_fd, name, &info, &writer, err);
+	rc = pool_changeset_file_writer_new(pool->sets, name, &info, &writer, err);
 	if (rc)
 		return rc;
 	rc = compare_snapshots(pool, record, parent,
@@ -308,5 +309,8 @@ int pool_snapshot_complete(struct pool *pool, const char *snapshot,
 	struct record_snapshot record;
 	int rc = pool_impl_find_snapshot(pool, snapshot, &record, err);
 
+	/* A deletion that runs at the same time needs the last blocks. */
+	if (!rc && record.set == POOL_SET_PENDING && !pool->read_only)
+		rc = pool_reserve_require(pool, err);
 	return rc ? rc : pool_changeset_build(pool, record.number, LEFTOVER_NO_LOCK, progress, err);
 }

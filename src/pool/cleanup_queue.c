@@ -15,8 +15,9 @@
 #include "pool/catalogue/catalogue.h"
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
-#include "pool/device/volume_device.h"
+#include "pool/device/attacher.h"
 #include "pool/pool_impl.h"
+#include "pool/store/blob.h"
 #include "pool/store/changeset_file.h"
 #include "pool/store/reserve.h"
 #include "pool/store/store.h"
@@ -150,15 +151,13 @@ static int remove_snapshot_data(struct pool *pool, const char *id, struct cairn_
 static void thaw_volume(struct pool *pool, uint64_t volume)
 {
 	cairn_cleanup(pool_device_list_done) struct device_list devices = {0};
-	cairn_auto_free char *path = NULL;
 	char id[POOL_ID_MAX + 1];
 	struct cairn_err err = {0};
 	int rc;
 
 	pool_ids_format_volume(volume, id);
-	rc = pool_store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, &path, &err);
-	if (!rc)
-		rc = pool_device_list_get(path, &devices, &err);
+	rc = pool_attacher_list(pool->attacher, (struct store_ref){STORE_VOLUME, id}, &devices,
+				&err);
 	for (size_t i = 0; i < devices.n && !rc; i++)
 		rc = pool_device_thaw(devices.list[i].path, &err);
 	if (rc && rc != CAIRN_NOT_FOUND)
@@ -193,13 +192,6 @@ static int settle_snapshot(struct pool *pool, uint64_t volume, uint64_t number, 
 	return remove_snapshot_data(pool, id, err);
 }
 
-static int unlink_set(struct pool *pool, const char *name, struct cairn_err *err)
-{
-	if (unlinkat(pool->sets_fd, name, 0) < 0 && errno != ENOENT)
-		return cairn_err_sys(err, errno, "remove change set '%s'", name);
-	return 0;
-}
-
 static int settle_set(struct pool *pool, uint64_t number, uint64_t generation, const char *id,
 		      struct cairn_err *err)
 {
@@ -210,7 +202,7 @@ static int settle_set(struct pool *pool, uint64_t number, uint64_t generation, c
 		return 0;
 	if (rc && rc != CAIRN_NOT_FOUND)
 		return rc;
-	return unlink_set(pool, id, err);
+	return pool_blob_remove(pool->sets, id, false, err);
 }
 
 /* The object that an id names. */

@@ -40,7 +40,7 @@ static bool keep_one_of(char *out, size_t size, const char *value, const char *c
 
 static bool pool_config_apply(struct marker *m, const char *key, const char *value)
 {
-	static const char *const backends[] = {"btrfs", "reflink", "copy", NULL};
+	static const char *const backends[] = {"btrfs", "reflink", "copy", "rbd", NULL};
 	static const char *const images[] = {"btrfs", "xfs", "none", NULL};
 	uint64_t n;
 
@@ -75,7 +75,7 @@ static bool pool_config_apply(struct marker *m, const char *key, const char *val
 static int pool_config_damaged(struct cairn_err *err, const char *what)
 {
 	return cairn_err_set(err, CAIRN_DATA_LOSS,
-			     "%s is damaged: %s; 'cairn pool check --repair' makes it anew",
+			     "%s is damaged: %s; 'cairn pool check --repair' recreates it",
 			     MARKER_NAME, what);
 }
 
@@ -172,22 +172,28 @@ int pool_config_read(int dir_fd, struct marker *ret, struct cairn_err *err)
 	return rc ? rc : pool_config_decode(text, n, ret, err);
 }
 
+int pool_config_encode(const struct marker *m, struct cairn_buf *text, struct cairn_err *err)
+{
+	cairn_buf_addf(text, "%s%d\n", FIRST_LINE, MARKER_VERSION);
+	cairn_buf_addf(text, "state %s\n", m->ready ? "ready" : "creating");
+	cairn_buf_addf(text, "backend %s\n", m->backend);
+	cairn_buf_addf(text, "image %s\n", m->image);
+	cairn_buf_addf(text, "made-directory %s\n", m->made_dir ? "yes" : "no");
+	cairn_buf_addf(text, "id %s\n", m->id);
+	cairn_buf_addf(text, "retention-ms %" PRIu64 "\n", m->retention_ms);
+	cairn_buf_addf(text, "granularity %" PRIu32 "\n", m->granularity);
+	if (!cairn_buf_failed(text))
+		cairn_buf_addf(text, "%s%016" PRIx64 "\n", CHECKSUM_LINE,
+			       block_checksum(text->data, text->len));
+	if (cairn_buf_failed(text))
+		return cairn_err_nomem(err, MARKER_NAME);
+	return 0;
+}
+
 int pool_config_write(int dir_fd, const struct marker *m, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(MARKER_BYTES_MAX);
+	int rc = pool_config_encode(m, &text, err);
 
-	cairn_buf_addf(&text, "%s%d\n", FIRST_LINE, MARKER_VERSION);
-	cairn_buf_addf(&text, "state %s\n", m->ready ? "ready" : "creating");
-	cairn_buf_addf(&text, "backend %s\n", m->backend);
-	cairn_buf_addf(&text, "image %s\n", m->image);
-	cairn_buf_addf(&text, "made-directory %s\n", m->made_dir ? "yes" : "no");
-	cairn_buf_addf(&text, "id %s\n", m->id);
-	cairn_buf_addf(&text, "retention-ms %" PRIu64 "\n", m->retention_ms);
-	cairn_buf_addf(&text, "granularity %" PRIu32 "\n", m->granularity);
-	if (!cairn_buf_failed(&text))
-		cairn_buf_addf(&text, "%s%016" PRIx64 "\n", CHECKSUM_LINE,
-			       block_checksum(text.data, text.len));
-	if (cairn_buf_failed(&text))
-		return cairn_err_nomem(err, MARKER_NAME);
-	return pool_owner_replace(dir_fd, MARKER_NAME, text.data, text.len, err);
+	return rc ? rc : pool_owner_replace(dir_fd, MARKER_NAME, text.data, text.len, err);
 }

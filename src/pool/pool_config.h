@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct cairn_buf;
 struct cairn_err;
 
 #define MARKER_NAME      "cairn.pool"
@@ -21,7 +22,7 @@ struct cairn_err;
 struct marker {
 	bool ready;       /* false: pool_create() did not finish */
 	bool made_dir;    /* pool_create() created the directory itself */
-	char backend[16]; /* btrfs, reflink, copy */
+	char backend[16]; /* btrfs, reflink, copy, rbd */
 	char image[8];    /* btrfs or xfs: a loop-mounted image; none */
 	char id[33];
 	uint64_t retention_ms;
@@ -34,6 +35,9 @@ struct marker {
  * CAIRN_UNIMPLEMENTED  a newer version
  */
 int pool_config_decode(const char *text, size_t n, struct marker *ret, struct cairn_err *err);
+
+/* Adds it to `text`, which has room for MARKER_BYTES_MAX. */
+int pool_config_encode(const struct marker *m, struct cairn_buf *text, struct cairn_err *err);
 
 /* What the lines of a damaged one say, as far as they can be read; the rest is 0. */
 void pool_config_salvage(const char *text, size_t n, struct marker *ret);

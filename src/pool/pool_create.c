@@ -27,6 +27,7 @@
 #include "pool/catalogue/catalogue.h"
 #include "pool/pool_destroy.h"
 #include "pool/pool_impl.h"
+#include "pool/site.h"
 #include "pool/store/pool_image.h"
 #include "pool/store/store.h"
 
@@ -407,11 +408,17 @@ static int create_locked(struct creation *c, struct cairn_err *err)
 	return rc;
 }
 
-int pool_create(const struct pool_create_spec *spec, struct pool_create_result *ret,
-		struct cairn_err *err)
+int pool_directory_create(const struct pool_create_spec *spec, struct pool_create_result *ret,
+			  struct cairn_err *err)
 {
 	struct creation c = {.spec = spec, .dir_fd = -1, .lock_fd = -1};
-	int rc = enter_and_lock(&c, err);
+	int rc;
+
+	if (spec->ceph_conf || spec->ceph_user)
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "--ceph-conf and --ceph-user are for pools on Ceph, whose "
+				     "address begins with rbd:");
+	rc = enter_and_lock(&c, err);
 
 	if (!rc)
 		rc = create_locked(&c, err);

@@ -80,8 +80,8 @@ static int open_set(struct pool_delta *delta, uint64_t number, size_t buffer,
 				     "a change set between the two snapshots was lost: what "
 				     "changed is not known, do a full backup");
 	pool_changeset_file_name(number, record.set_generation, name);
-	rc = pool_changeset_file_reader_new(pool->sets_fd, name, buffer,
-					    &delta->files[delta->n_files], err);
+	rc = pool_changeset_file_reader_new(pool->sets, name, buffer, &delta->files[delta->n_files],
+					    err);
 	if (!rc)
 		delta->n_files++;
 	return rc;

@@ -19,8 +19,10 @@
 #include "pool/pool.h"
 #include "pool/pool_config.h"
 #include "pool/pool_impl.h"
+#include "pool/site.h"
 #include "pool/store/belongings.h"
 #include "pool/store/pool_image.h"
+#include "pool/store/reserve.h"
 #include "pool/store/store.h"
 
 struct sweep {
@@ -111,7 +113,9 @@ static int remove_plain(const char *root, int root_fd, const struct marker *mark
 	int rc = pool_store_open(marker->backend, root, true, &store, err);
 
 	if (!rc)
-		rc = sweep_store(store, true, err);
+		do /* btrfs refuses to remove a subvolume at its quota */
+			rc = sweep_store(store, true, err);
+		while (rc == CAIRN_NO_SPACE && pool_reserve_yield(root_fd));
 	if (!rc)
 		rc = remove_sets(root_fd, err);
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && !rc; i++)
@@ -267,7 +271,7 @@ void pool_destroy_abandoned_shell(const char *dir, int dir_fd, bool made_dir)
 		pool_destroy_shell(dir, dir_fd, made_dir);
 }
 
-int pool_destroy(const char *dir, struct cairn_err *err)
+int pool_directory_destroy(const char *dir, struct cairn_err *err)
 {
 	cairn_auto_free char *path = realpath(dir, NULL);
 	cairn_auto_fd int dir_fd = -1;

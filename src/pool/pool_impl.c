@@ -18,6 +18,7 @@
 #include "pool/catalogue/catalogue.h"
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
+#include "pool/locks.h"
 
 #define SLOT_POOL      0ULL
 #define SLOT_VOLUME    (1ULL << 60)
@@ -53,32 +54,42 @@ int pool_impl_lock_volume(struct pool *pool, uint64_t volume, uint64_t wait_ms, 
 			  struct cairn_err *err)
 {
 	/* Two volumes that share a slot only wait for each other. */
-	return cairn_file_lock(pool->dir_fd, POOL_LOCK_NAME, SLOT_VOLUME | (volume & SLOT_MASK),
-			       true, wait_ms, ret_fd, err);
+	return pool_locks_take(pool->locks, SLOT_VOLUME | (volume & SLOT_MASK), wait_ms, ret_fd,
+			       err);
 }
 
 int pool_impl_lock_set(struct pool *pool, uint64_t number, uint64_t wait_ms, int *ret_fd,
 		       struct cairn_err *err)
 {
-	return cairn_file_lock(pool->dir_fd, POOL_LOCK_NAME, SLOT_SET | (number & SLOT_MASK), true,
-			       wait_ms, ret_fd, err);
+	return pool_locks_take(pool->locks, SLOT_SET | (number & SLOT_MASK), wait_ms, ret_fd, err);
 }
 
 int pool_impl_lock_merge(struct pool *pool, uint64_t number, int *ret_fd, struct cairn_err *err)
 {
-	return cairn_file_lock(pool->dir_fd, POOL_LOCK_NAME, SLOT_MERGE | (number & SLOT_MASK),
-			       true, 0, ret_fd, err);
+	return pool_locks_take(pool->locks, SLOT_MERGE | (number & SLOT_MASK), 0, ret_fd, err);
 }
 
 int pool_impl_lock_temporary(struct pool *pool, uint64_t number, int *ret_fd, struct cairn_err *err)
 {
-	return cairn_file_lock(pool->dir_fd, POOL_LOCK_NAME,
-			       SLOT_TEMPORARY | (number & HANDLE_TEMPORARY_MASK), true, 0, ret_fd,
-			       err);
+	return pool_locks_take(pool->locks, SLOT_TEMPORARY | (number & HANDLE_TEMPORARY_MASK), 0,
+			       ret_fd, err);
 }
 
-int pool_impl_check_writable(const struct pool *pool, struct cairn_err *err)
+int pool_impl_has_shut_down(const struct pool *pool, struct cairn_err *err)
 {
+	return cairn_err_set(err, CAIRN_UNAVAILABLE,
+			     "the filesystem of the image of pool '%s' has shut down after an "
+			     "error, and is in use; it is mounted again when no volume is attached "
+			     "and no other process has the pool open",
+			     pool->dir);
+}
+
+int pool_impl_check_writable(struct pool *pool, struct cairn_err *err)
+{
+	struct cairn_err none = {0};
+
+	if (pool->read_only_fs && pool_has_stopped(pool, &none))
+		return pool_impl_has_shut_down(pool, err);
 	if (pool->read_only)
 		return cairn_err_set(err, CAIRN_PRECONDITION, "the pool '%s' is read-only",
 				     pool->dir);

@@ -3,8 +3,8 @@
 /* The parts of an open pool, and its locks. Internal to the files of this
  * directory that implement pool.h.
  *
- * Locks, all in the file `lock` and dropped by the kernel when their holder
- * dies. Order: the pool, then a merge, then volumes (ascending), then a set.
+ * Locks (locks.h), in a directory all in the file `lock` and dropped by the kernel when
+ * their holder dies. Order: the pool, then a merge, then volumes (ascending), then a set.
  *   pool    shared by every process that has it open; exclusive to create and destroy
  *   volume  to change the volume, its snapshots, or what depends on them
  *   merge   to merge a tombstone, including the wait for sets before it
@@ -23,9 +23,13 @@
 #include "pool/pool_config.h"
 #include "pool/store/store.h"
 
+struct attacher;
+struct blobs;
 struct cairn_err;
 struct catalogue;
 struct catalogue_batch;
+struct locks;
+struct pool_site_ops;
 
 #define POOL_LOCK_NAME  "lock"
 #define POOL_IMAGE_NAME "pool.img"
@@ -42,19 +46,24 @@ struct catalogue_batch;
 #define POOL_DESTROY_WAIT_MS 5000
 
 struct pool {
-	char *dir;  /* as given, made absolute */
-	char *root; /* directory of the data: dir, or the mounted image in it */
-	int dir_fd;
+	const struct pool_site_ops *site;
+	void *site_data; /* of the site */
+	char *dir;       /* as given, made absolute */
+	char *root;      /* directory of the data: dir, or the mounted image in it */
+	int dir_fd;      /* -1 where the pool is not in a directory; so are the next two */
 	int root_fd;
-	int sets_fd;
-	int lock_fd;       /* holds the pool lock, shared */
-	bool read_only;    /* for this caller */
-	bool read_only_fs; /* the filesystem is read-only */
+	int lock_fd;             /* holds the pool lock, shared */
+	bool read_only;          /* for this caller */
+	bool read_only_fs;       /* the filesystem is read-only */
+	bool has_stopped_before; /* an attempt to open it failed because its image shut down */
 	uint64_t lock_wait_ms;
 	struct marker marker;
 	char *marker_fault; /* opened for a check: what is wrong with the file */
 	struct catalogue *cat;
 	struct store *store;
+	struct blobs *sets; /* change sets */
+	struct locks *locks;
+	struct attacher *attacher;
 };
 
 /* The lock file may be removed with the pool while this waits for it, so the
@@ -78,8 +87,11 @@ int pool_impl_lock_merge(struct pool *pool, uint64_t number, int *ret_fd, struct
 int pool_impl_lock_temporary(struct pool *pool, uint64_t number, int *ret_fd,
 			     struct cairn_err *err);
 
-/* CAIRN_PRECONDITION on a read-only pool. */
-int pool_impl_check_writable(const struct pool *pool, struct cairn_err *err);
+/* Sets CAIRN_UNAVAILABLE: the image's filesystem has shut down and is in use. */
+int pool_impl_has_shut_down(const struct pool *pool, struct cairn_err *err);
+
+/* CAIRN_PRECONDITION on a read-only pool, CAIRN_UNAVAILABLE where its image has shut down. */
+int pool_impl_check_writable(struct pool *pool, struct cairn_err *err);
 
 /* A volume's size: above 0, a multiple of a sector, at most the maximum. */
 int pool_impl_check_size(uint64_t size, struct cairn_err *err);

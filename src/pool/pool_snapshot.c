@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
-#include "pool/device/volume_device.h"
+#include "pool/device/attacher.h"
 #include "pool/pool_impl.h"
 #include "pool/snapshot_create.h"
 #include "pool/snapshot_expire.h"
@@ -165,8 +165,23 @@ int pool_snapshot_list(struct pool *pool, const struct pool_snapshot_list_spec *
 	return pool_records_walk_snapshots(pool->cat, &walk, err);
 }
 
-static int data_path(struct pool *pool, const char *snapshot, char **ret_path,
-		     struct cairn_err *err)
+/* Finds a live snapshot and locks its volume, which prevents deletion. On a read-only
+ * filesystem nothing can be deleted, nor locked. */
+static int lock_data(struct pool *pool, const char *snapshot, char id[POOL_ID_MAX + 1],
+		     int *ret_lock, struct cairn_err *err)
+{
+	struct record_snapshot record;
+	int rc = pool->read_only_fs
+			 ? pool_impl_find_live_snapshot(pool, snapshot, &record, err)
+			 : pool_impl_lock_live_snapshot(pool, snapshot, &record, ret_lock, err);
+
+	if (!rc)
+		pool_ids_format_snapshot(record.volume, record.number, id);
+	return rc;
+}
+
+int pool_snapshot_path(struct pool *pool, const char *snapshot, char **ret_path,
+		       struct cairn_err *err)
 {
 	struct record_snapshot record;
 	char id[POOL_ID_MAX + 1];
@@ -178,40 +193,19 @@ static int data_path(struct pool *pool, const char *snapshot, char **ret_path,
 	return pool_store_path(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, ret_path, err);
 }
 
-/* The same with the lock of its volume, which prevents deletion. On a read-only
- * filesystem nothing can be deleted, nor locked. */
-static int lock_data_path(struct pool *pool, const char *snapshot, char **ret_path, int *ret_lock,
-			  struct cairn_err *err)
-{
-	struct record_snapshot record;
-	char id[POOL_ID_MAX + 1];
-	int rc;
-
-	if (pool->read_only_fs)
-		return data_path(pool, snapshot, ret_path, err);
-	rc = pool_impl_lock_live_snapshot(pool, snapshot, &record, ret_lock, err);
-	if (rc)
-		return rc;
-	pool_ids_format_snapshot(record.volume, record.number, id);
-	return pool_store_path(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, ret_path, err);
-}
-
-int pool_snapshot_path(struct pool *pool, const char *snapshot, char **ret_path,
-		       struct cairn_err *err)
-{
-	return data_path(pool, snapshot, ret_path, err);
-}
-
 int pool_snapshot_attach(struct pool *pool, const char *snapshot, char *ret_device, size_t n,
 			 struct cairn_err *err)
 {
 	cairn_auto_fd int lock = -1;
-	cairn_auto_free char *path = NULL;
-	char device[DEVICE_PATH_MAX];
-	int rc = lock_data_path(pool, snapshot, &path, &lock, err);
+	cairn_auto_fd int file_lock = -1;
+	char id[POOL_ID_MAX + 1], device[DEVICE_PATH_MAX];
+	struct store_ref ref = {STORE_SNAPSHOT, id};
+	int rc = lock_data(pool, snapshot, id, &lock, err);
 
 	if (!rc)
-		rc = pool_device_attach(path, true, device, err);
+		rc = pool_attacher_lock(pool->attacher, ref, &file_lock, err);
+	if (!rc)
+		rc = pool_attacher_attach(pool->attacher, ref, true, 0, device, err);
 	if (!rc)
 		snprintf(ret_device, n, "%s", device);
 	return rc;
@@ -220,10 +214,14 @@ int pool_snapshot_attach(struct pool *pool, const char *snapshot, char *ret_devi
 int pool_snapshot_detach(struct pool *pool, const char *snapshot, struct cairn_err *err)
 {
 	cairn_auto_fd int lock = -1;
-	cairn_auto_free char *path = NULL;
-	int rc = lock_data_path(pool, snapshot, &path, &lock, err);
+	cairn_auto_fd int file_lock = -1;
+	char id[POOL_ID_MAX + 1];
+	struct store_ref ref = {STORE_SNAPSHOT, id};
+	int rc = lock_data(pool, snapshot, id, &lock, err);
 
-	return rc ? rc : pool_device_detach(path, err);
+	if (!rc)
+		rc = pool_attacher_lock(pool->attacher, ref, &file_lock, err);
+	return rc ? rc : pool_attacher_detach(pool->attacher, ref, err);
 }
 
 int pool_snapshot_reader(struct pool *pool, const char *snapshot, struct store_reader **ret,

@@ -10,8 +10,7 @@
 #include "base/err.h"
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
-#include "pool/device/loop_device.h"
-#include "pool/device/volume_device.h"
+#include "pool/device/attacher.h"
 #include "pool/pool_impl.h"
 #include "pool/store/store.h"
 
@@ -74,12 +73,13 @@ int pool_volume_path(struct pool *pool, const char *volume, char **ret_path, str
 int pool_volume_device(struct pool *pool, const char *volume, char *ret_device, size_t n,
 		       struct cairn_err *err)
 {
-	cairn_auto_free char *path = NULL;
-	char device[DEVICE_PATH_MAX];
-	int rc = pool_volume_path(pool, volume, &path, err);
+	struct record_volume record;
+	char id[POOL_ID_MAX + 1], device[DEVICE_PATH_MAX];
+	int rc = pool_impl_find_live_volume(pool, volume, &record, id, err);
 
 	if (!rc)
-		rc = pool_device_find(path, device, err);
+		rc = pool_attacher_find(pool->attacher, (struct store_ref){STORE_VOLUME, id},
+					device, err);
 	if (!rc)
 		snprintf(ret_device, n, "%s", device);
 	return rc;
@@ -91,7 +91,6 @@ int pool_volume_device(struct pool *pool, const char *volume, char *ret_device, 
 struct device_turn {
 	struct record_volume record;
 	char id[POOL_ID_MAX + 1];
-	char *path;
 	int file_lock;
 	int lock;
 };
@@ -100,7 +99,6 @@ static void device_turn_end(struct device_turn *turn)
 {
 	cairn_closep(&turn->lock);
 	cairn_closep(&turn->file_lock);
-	free(turn->path);
 }
 
 static int device_turn_take(struct pool *pool, const char *volume, struct device_turn *turn,
@@ -109,10 +107,8 @@ static int device_turn_take(struct pool *pool, const char *volume, struct device
 	int rc = pool_impl_find_live_volume(pool, volume, &turn->record, turn->id, err);
 
 	if (!rc)
-		rc = pool_store_path(pool->store, (struct store_ref){STORE_VOLUME, turn->id},
-				     &turn->path, err);
-	if (!rc)
-		rc = pool_loop_lock(turn->path, &turn->file_lock, err);
+		rc = pool_attacher_lock(pool->attacher, (struct store_ref){STORE_VOLUME, turn->id},
+					&turn->file_lock, err);
 	/* Nothing can be deleted from a read-only filesystem, nor locked in it. */
 	if (!rc && !pool->read_only_fs)
 		rc = pool_impl_lock_live_volume(pool, turn->id, &turn->record, turn->id,
@@ -134,8 +130,9 @@ int pool_volume_attach(struct pool *pool, const char *volume, bool read_only, ch
 		rc = pool_impl_data_size(pool, (struct store_ref){STORE_VOLUME, turn.id},
 					 turn.record.size, &size, err);
 	if (!rc)
-		rc = pool_device_attach_locked(turn.path, read_only || pool->read_only,
-					       turn.record.size, device, err);
+		rc = pool_attacher_attach(pool->attacher, (struct store_ref){STORE_VOLUME, turn.id},
+					  read_only || pool->read_only, turn.record.size, device,
+					  err);
 	if (!rc)
 		snprintf(ret_device, n, "%s", device);
 	return rc;
@@ -146,26 +143,56 @@ int pool_volume_detach(struct pool *pool, const char *volume, struct cairn_err *
 	cairn_cleanup(device_turn_end) struct device_turn turn = {.file_lock = -1, .lock = -1};
 	int rc = device_turn_take(pool, volume, &turn, err);
 
-	return rc ? rc : pool_device_detach_locked(turn.path, err);
+	return rc ? rc
+		  : pool_attacher_detach(pool->attacher, (struct store_ref){STORE_VOLUME, turn.id},
+					 err);
+}
+
+const char *pool_device_kind(struct pool *pool, const char *device)
+{
+	return pool_attacher_kind(pool->attacher, device);
 }
 
 int pool_volume_lock_file(struct pool *pool, const char *volume, int *ret_fd, struct cairn_err *err)
 {
-	cairn_auto_free char *path = NULL;
+	struct record_volume record;
+	char id[POOL_ID_MAX + 1], device[DEVICE_PATH_MAX];
+	struct store_ref ref = {STORE_VOLUME, id};
 	cairn_auto_fd int lock = -1;
-	char device[DEVICE_PATH_MAX];
-	int rc = pool_volume_path(pool, volume, &path, err);
+	int rc = pool_impl_find_live_volume(pool, volume, &record, id, err);
 
 	if (!rc)
-		rc = pool_loop_lock(path, &lock, err);
+		rc = pool_attacher_lock(pool->attacher, ref, &lock, err);
 	if (!rc)
-		rc = pool_device_find(path, device, err);
+		rc = pool_attacher_find(pool->attacher, ref, device, err);
 	if (!rc && device[0])
 		rc = cairn_err_set(err, CAIRN_PRECONDITION, "volume '%s' is attached as %s", volume,
 				   device);
 	if (!rc)
 		*ret_fd = cairn_take_fd(&lock);
 	return rc;
+}
+
+int pool_volume_open_data(struct pool *pool, const char *volume, int *ret_fd, struct cairn_err *err)
+{
+	struct record_volume record;
+	char id[POOL_ID_MAX + 1];
+	int rc = pool_impl_find_live_volume(pool, volume, &record, id, err);
+
+	return rc ? rc
+		  : pool_attacher_open_data(pool->attacher, (struct store_ref){STORE_VOLUME, id},
+					    ret_fd, err);
+}
+
+int pool_volume_check_data(struct pool *pool, const char *volume, int fd, struct cairn_err *err)
+{
+	struct record_volume record;
+	char id[POOL_ID_MAX + 1];
+	int rc = pool_impl_find_live_volume(pool, volume, &record, id, err);
+
+	return rc ? rc
+		  : pool_attacher_check_data(pool->attacher, (struct store_ref){STORE_VOLUME, id},
+					     fd, err);
 }
 
 int pool_volume_lock(struct pool *pool, const char *volume, int *ret_fd, struct cairn_err *err)

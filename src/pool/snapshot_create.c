@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "pool/catalogue/catalogue.h"
+#include "pool/catalogue/catalogue_ops.h"
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
 #include "pool/cleanup_queue.h"
@@ -115,10 +116,13 @@ static void fill_record(struct taking *t, size_t i, uint64_t number)
 	pool_ids_format_snapshot(item->volume.volume, number, cut->snapshot_id);
 }
 
-/* True in *ret if one of the objects to be created already exists. */
+/* True in *ret if one of the objects to be created already exists. Where no reservation is
+ * ever lost there is nothing to look for. */
 static int any_exists(struct taking *t, uint64_t first, bool *ret, struct cairn_err *err)
 {
 	*ret = false;
+	if (t->pool->cat->ops->always_durable)
+		return 0;
 	for (size_t i = 0; i < t->n && !*ret; i++) {
 		struct cairn_err why = {0};
 		char id[POOL_ID_MAX + 1];

@@ -9,9 +9,8 @@
 #include "base/mem.h"
 #include "pool/cleanup_queue.h"
 #include "pool/cut_compare.h"
+#include "pool/device/attacher.h"
 #include "pool/device/freeze_guard.h"
-#include "pool/device/open_files.h"
-#include "pool/device/volume_device.h"
 #include "pool/pool_impl.h"
 #include "pool/store/store.h"
 
@@ -45,33 +44,55 @@ static bool snapshot_cut_is_mounted(const struct target *target)
 /* True if there may be a writer that cannot be frozen: through a device without
  * a mounted filesystem, or directly to the file. A writable device itself has
  * the file open for writing. */
-static bool has_raw_writer(const struct target *target, const char *path)
+static int has_raw_writer(struct cut *cut, const struct target *target, bool *ret,
+			  struct cairn_err *err)
 {
+	struct store_ref ref = {STORE_VOLUME, target->item->volume_id};
+	struct attacher_users users;
 	bool writable = false;
+	bool writer = false;
 
 	for (size_t i = 0; i < target->devices.n; i++) {
 		const struct device_one *device = &target->devices.list[i];
 
 		if (!device->read_only && !device->mount)
-			return true;
+			writer = true;
 		writable = writable || !device->read_only;
 	}
-	return !writable && pool_open_files_for_writing(path) != OPENED_NOT;
+	if (!writer && !writable) {
+		int rc = pool_attacher_users(cut->pool->attacher, ref, &users, err);
+
+		if (rc)
+			return rc;
+		writer = users.writer != OPENED_NOT;
+	}
+	*ret = writer;
+	return 0;
+}
+
+/* What a program wrote to such a device cannot be flushed, so a cut would lack it. */
+static int refuse_ended(const struct target *target, struct cairn_err *err)
+{
+	for (size_t i = 0; i < target->devices.n; i++)
+		if (target->devices.list[i].ended)
+			return cairn_err_set(err, CAIRN_PRECONDITION,
+					     "the program that serves %s was killed; unmount and "
+					     "detach volume '%s' first",
+					     target->devices.list[i].path,
+					     target->item->volume_name);
+	return 0;
 }
 
 static int snapshot_cut_examine(struct cut *cut, struct target *target, struct cairn_err *err)
 {
 	struct store_ref ref = {STORE_VOLUME, target->item->volume_id};
-	cairn_auto_free char *path = NULL;
-	int rc = pool_store_path(cut->pool->store, ref, &path, err);
+	int rc = pool_attacher_list(cut->pool->attacher, ref, &target->devices, err);
 
 	if (!rc)
-		rc = pool_device_list_get(path, &target->devices, err);
-	if (rc)
-		return rc;
-	if (cut->n > 1 || !cut->atomic)
-		target->twice = has_raw_writer(target, path);
-	return 0;
+		rc = refuse_ended(target, err);
+	if (!rc && (cut->n > 1 || !cut->atomic))
+		rc = has_raw_writer(cut, target, &target->twice, err);
+	return rc;
 }
 
 static int freeze_mounted(struct cut *cut, struct cairn_err *err)

@@ -9,27 +9,12 @@
 #include "pool/catalogue/records.h"
 #include "pool/changeset_build.h"
 #include "pool/cleanup_queue.h"
-#include "pool/device/volume_device.h"
+#include "pool/device/attacher.h"
 #include "pool/pool.h"
 #include "pool/pool_impl.h"
 #include "pool/snapshot_expire.h"
 #include "pool/store/reserve.h"
 #include "pool/store/store.h"
-
-/* A device over the snapshot's file means that it is being read. */
-static int snapshot_delete_refuse_attached(struct pool *pool, const char *id, struct cairn_err *err)
-{
-	cairn_auto_free char *path = NULL;
-	char device[DEVICE_PATH_MAX] = "";
-	int rc = pool_store_path(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &path, err);
-
-	if (!rc)
-		rc = pool_device_find(path, device, err);
-	if (!rc && device[0])
-		return cairn_err_set(err, CAIRN_PRECONDITION,
-				     "snapshot is attached as %s; detach it first", device);
-	return rc == CAIRN_NOT_FOUND ? 0 : rc; /* without data it has no device */
-}
 
 int pool_snapshot_bury_prepare(struct pool *pool, const struct record_snapshot *record,
 			       struct cairn_err *err)
@@ -38,7 +23,9 @@ int pool_snapshot_bury_prepare(struct pool *pool, const struct record_snapshot *
 	int rc;
 
 	pool_ids_format_snapshot(record->volume, record->number, id);
-	rc = snapshot_delete_refuse_attached(pool, id, err);
+	/* A device means that it is being read. */
+	rc = pool_attacher_refuse_attached(pool->attacher, (struct store_ref){STORE_SNAPSHOT, id},
+					   "snapshot", err);
 	if (rc)
 		return rc;
 	do

@@ -85,10 +85,10 @@ static int write_merged(struct merge *m, const struct record_snapshot *child,
 	int rc;
 
 	pool_changeset_file_name(m->grave.number, m->grave.set_generation, name);
-	rc = pool_changeset_file_reader_new(m->pool->sets_fd, name, 0, &older, err);
+	rc = pool_changeset_file_reader_new(m->pool->sets, name, 0, &older, err);
 	pool_changeset_file_name(child->number, child->set_generation, name);
 	if (!rc)
-		rc = pool_changeset_file_reader_new(m->pool->sets_fd, name, 0, &newer, err);
+		rc = pool_changeset_file_reader_new(m->pool->sets, name, 0, &newer, err);
 	if (rc)
 		return rc;
 	info = *block_set_reader_info(pool_changeset_file_reader_set(newer));
@@ -98,7 +98,7 @@ static int write_merged(struct merge *m, const struct record_snapshot *child,
 	rc = block_union_new(&spec, &u, err);
 	pool_changeset_file_name(child->number, now->set_generation, name);
 	if (!rc)
-		rc = pool_changeset_file_writer_new(m->pool->sets_fd, name, &info, &writer, err);
+		rc = pool_changeset_file_writer_new(m->pool->sets, name, &info, &writer, err);
 	if (!rc)
 		rc = copy_union(u, writer, err);
 	if (!rc)

@@ -10,7 +10,7 @@
 #include "pool/catalogue/catalogue.h"
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
-#include "pool/device/volume_device.h"
+#include "pool/device/attacher.h"
 #include "pool/pool.h"
 #include "pool/pool_impl.h"
 #include "pool/store/reserve.h"
@@ -63,16 +63,14 @@ static int expand_locked(struct pool *pool, struct record_volume *record, uint64
 			 const char *id, struct cairn_err *err)
 {
 	cairn_cleanup(pool_device_list_done) struct device_list devices = {0};
-	cairn_auto_free char *path = NULL;
 	int rc;
 
 	if (size < record->size)
 		return cairn_err_set(err, CAIRN_INVALID, "a volume can only grow");
-	rc = pool_store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, &path, err);
+	rc = grow_volume(pool, record, size, id, err);
 	if (!rc)
-		rc = grow_volume(pool, record, size, id, err);
-	if (!rc)
-		rc = pool_device_list_get(path, &devices, err);
+		rc = pool_attacher_list(pool->attacher, (struct store_ref){STORE_VOLUME, id},
+					&devices, err);
 	for (size_t i = 0; i < devices.n && !rc; i++)
 		rc = pool_device_refresh_size(devices.list[i].path, size, err);
 	return rc;

@@ -12,26 +12,12 @@
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
 #include "pool/cleanup_queue.h"
-#include "pool/device/volume_device.h"
+#include "pool/device/attacher.h"
 #include "pool/pool.h"
 #include "pool/pool_impl.h"
 #include "pool/snapshot_delete.h"
 #include "pool/store/reserve.h"
 #include "pool/store/store.h"
-
-static int check_detached(struct pool *pool, const char *id, struct cairn_err *err)
-{
-	cairn_auto_free char *path = NULL;
-	char device[DEVICE_PATH_MAX] = "";
-	int rc = pool_store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, &path, err);
-
-	if (!rc)
-		rc = pool_device_find(path, device, err);
-	if (!rc && device[0])
-		return cairn_err_set(err, CAIRN_PRECONDITION,
-				     "it is attached as %s; detach it first", device);
-	return rc == CAIRN_NOT_FOUND ? 0 : rc; /* without data it has no device */
-}
 
 /* The volume's snapshots: live ones and tombstones. */
 struct family {
@@ -154,7 +140,8 @@ static int volume_delete_locked(struct pool *pool, const char *id,
 		rc = pool_impl_find_volume(pool, id, &volume, err);
 		if (rc)
 			return rc;
-		rc = check_detached(pool, id, err);
+		rc = pool_attacher_refuse_attached(pool->attacher,
+						   (struct store_ref){STORE_VOLUME, id}, "it", err);
 		if (!rc)
 			rc = look_at_family(pool, &volume, mode, &family, err);
 		if (!rc)

@@ -20,6 +20,8 @@
 #include "pool/cleanup_queue.h"
 #include "pool/pool.h"
 #include "pool/pool_impl.h"
+#include "pool/site.h"
+#include "pool/store/blob.h"
 #include "pool/store/changeset_file.h"
 #include "pool/store/store.h"
 
@@ -32,17 +34,6 @@ __attribute__((format(printf, 2, 3))) static void find_wrong(struct pool_conditi
 	va_start(args, fmt);
 	vsnprintf(c->reason, sizeof(c->reason), fmt, args);
 	va_end(args);
-}
-
-static void look_at_filesystem(const struct pool *pool, struct pool_condition *c)
-{
-	struct statvfs fs;
-
-	if (fstatvfs(pool->root_fd, &fs) < 0)
-		find_wrong(c, "the pool's filesystem can not be reached: %s",
-			   strerrordesc_np(errno));
-	else if (fs.f_flag & ST_RDONLY)
-		find_wrong(c, "the pool's filesystem is read-only");
 }
 
 static int look_at_data(struct pool *pool, const struct record_volume *volume,
@@ -87,9 +78,9 @@ static void volume_health_look_at_snapshot(struct pool *pool,
 	if (snapshot->set == POOL_SET_LOST)
 		find_wrong(c, "the change set of snapshot '%s' is lost: do a full backup",
 			   snapshot->name);
-	else if (snapshot->set == POOL_SET_READY && faccessat(pool->sets_fd, name, F_OK, 0) < 0)
+	else if (snapshot->set == POOL_SET_READY && pool_blob_check(pool->sets, name, &why) != 0)
 		find_wrong(c, "the change set of snapshot '%s' can not be read: %s", snapshot->name,
-			   strerrordesc_np(errno));
+			   why.msg);
 	else if (pool_store_size(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &size,
 				 &why) != 0)
 		find_wrong(c, "the data of snapshot '%s' can not be read: %s", snapshot->name,
@@ -130,7 +121,8 @@ int pool_volume_health(struct pool *pool, const char *volume, struct pool_condit
 
 	if (rc)
 		return rc;
-	look_at_filesystem(pool, &c);
+	if (pool->site->look)
+		pool->site->look(pool, &c);
 	if (!c.abnormal && record.restoring[0])
 		find_wrong(&c, "a restore to the volume is not finished");
 	if (!c.abnormal)

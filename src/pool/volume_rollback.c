@@ -16,9 +16,8 @@
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
 #include "pool/cleanup_queue.h"
+#include "pool/device/attacher.h"
 #include "pool/device/loop_device.h"
-#include "pool/device/open_files.h"
-#include "pool/device/volume_device.h"
 #include "pool/pool.h"
 #include "pool/pool_impl.h"
 #include "pool/snapshot_create.h"
@@ -33,7 +32,6 @@ struct rollback {
 	char snapshot_id[POOL_ID_MAX + 1];
 	struct record_volume volume;
 	char id[POOL_ID_MAX + 1];
-	char *path;
 	struct record_snapshot kept; /* number 0: none */
 	int file_lock;
 	int new_file_lock;
@@ -45,7 +43,6 @@ static void rollback_done(struct rollback *r)
 	cairn_closep(&r->lock);
 	cairn_closep(&r->file_lock);
 	cairn_closep(&r->new_file_lock);
-	free(r->path);
 }
 
 /* Locks the volume of the snapshot. The file's lock is taken first, as in attaching
@@ -55,10 +52,8 @@ static int lock_volume(struct rollback *r, struct cairn_err *err)
 	int rc = pool_impl_find_live_volume(r->pool, r->id, &r->volume, r->id, err);
 
 	if (!rc)
-		rc = pool_store_path(r->pool->store, (struct store_ref){STORE_VOLUME, r->id},
-				     &r->path, err);
-	if (!rc)
-		rc = pool_loop_lock(r->path, &r->file_lock, err);
+		rc = pool_attacher_lock(r->pool->attacher, (struct store_ref){STORE_VOLUME, r->id},
+					&r->file_lock, err);
 	if (!rc)
 		rc = pool_impl_lock_live_volume(r->pool, r->id, &r->volume, r->id, &r->lock, err);
 	return rc;
@@ -89,9 +84,13 @@ static int lock_all(struct rollback *r, struct cairn_err *err)
 static int refuse_used(const struct rollback *r, struct cairn_err *err)
 {
 	cairn_cleanup(pool_device_list_done) struct device_list devices = {0};
+	struct store_ref ref = {STORE_VOLUME, r->id};
 	const struct device_one *device;
-	int rc = pool_device_list_get(r->path, &devices, err);
+	struct attacher_users users;
+	int rc = pool_attacher_list(r->pool->attacher, ref, &devices, err);
 
+	if (!rc)
+		rc = pool_attacher_users(r->pool->attacher, ref, &users, err);
 	if (rc)
 		return rc;
 	device = devices.n > 0 ? &devices.list[0] : NULL;
@@ -102,7 +101,7 @@ static int refuse_used(const struct rollback *r, struct cairn_err *err)
 	if (device)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "it is attached as %s; detach it first", device->path);
-	if (pool_open_files_for_writing(r->path) == OPENED)
+	if (users.writer == OPENED)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "another program has its file open for writing");
 	return 0;
@@ -124,7 +123,7 @@ static int keep_state(struct rollback *r, struct cairn_err *err)
 	return r->spec->keep_as ? pool_snapshot_create_held(r->pool, &item, &r->kept, err) : 0;
 }
 
-/* Durable: what is left would have the volume's own id, so that no check could tell it
+/* Durable: what is left would have the volume's own id, so that no check could distinguish it
  * from an operation under way. */
 static int note_volume(struct rollback *r, struct cairn_err *err)
 {
@@ -143,7 +142,7 @@ static int note_volume(struct rollback *r, struct cairn_err *err)
 static int prepare_exchange(void *arg, const char *path, struct cairn_err *err)
 {
 	struct rollback *r = arg;
-	int rc = pool_loop_lock(path, &r->new_file_lock, err);
+	int rc = path ? pool_loop_lock(path, &r->new_file_lock, err) : 0;
 
 	return rc ? rc : refuse_used(r, err);
 }

@@ -223,32 +223,3 @@ size_t proto_file_closure(const struct proto_bytes *sets, size_t n, struct proto
 	}
 	return count;
 }
-
-static void services_of_file(struct proto_bytes file, void (*visit)(void *, const char *),
-			     void *arg)
-{
-	struct proto_bytes package = descriptors_first(file, FILE_PACKAGE);
-	struct proto_in in = descriptors_reader(file);
-	struct proto_bytes service;
-	char prefix[NAME_MAX_BYTES], own[NAME_MAX_BYTES], name[2 * NAME_MAX_BYTES];
-
-	while (descriptors_next(&in, FILE_SERVICE, &service)) {
-		if (!name_copy(package, prefix) ||
-		    !name_copy(descriptors_first(service, ANY_NAME), own))
-			continue;
-		snprintf(name, sizeof(name), "%s%s%s", prefix, package.len ? "." : "", own);
-		visit(arg, name);
-	}
-}
-
-void proto_services_each(const struct proto_bytes *sets, size_t n,
-			 void (*visit)(void *arg, const char *name), void *arg)
-{
-	for (size_t i = 0; i < n; i++) {
-		struct proto_in in = descriptors_reader(sets[i]);
-		struct proto_bytes file;
-
-		while (descriptors_next(&in, SET_FILE, &file))
-			services_of_file(file, visit, arg);
-	}
-}

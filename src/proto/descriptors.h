@@ -39,9 +39,4 @@ bool proto_file_by_symbol(const struct proto_bytes *sets, size_t n, const char *
 size_t proto_file_closure(const struct proto_bytes *sets, size_t n, struct proto_bytes file,
 			  struct proto_bytes ret_files[PROTO_FILES_MAX]);
 
-/* Calls `visit` with the full name of each service of the sets; each name is valid during
- * the call. Used to check that all services of a server are described. */
-void proto_services_each(const struct proto_bytes *sets, size_t n,
-			 void (*visit)(void *arg, const char *name), void *arg);
-
 #endif

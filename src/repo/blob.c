@@ -9,78 +9,9 @@
 #include "base/mem.h"
 #include "repo/blob_impl.h"
 #include "repo/index.h"
-#include "repo/packer.h"
 #include "repo/presence.h"
 #include "repo/repo_impl.h"
-
-/* Makes a failure permanent: a blob that is reserved in the index will never be stored, so
- * nothing may refer to it. */
-static int blob_stick(struct repo *repo, int rc, const struct cairn_err *why, struct cairn_err *err)
-{
-	repo_fail(repo, why);
-	if (err)
-		*err = *why;
-	return rc;
-}
-
-int repo_blob_add(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
-		  const void *data, size_t n, bool *ret_new, struct cairn_err *err)
-{
-	struct repo_codec *codec = NULL;
-	struct cairn_err why = {0};
-	const uint8_t *sealed;
-	uint32_t entry, plain;
-	size_t sealed_n;
-	bool known;
-	int rc = repo_index_reserve(repo->index, type, id, &entry, &known, err);
-
-	if (rc < 0)
-		return rc;
-	if (ret_new)
-		*ret_new = !known;
-	if (known) {
-		repo->blobs_known++;
-		return 0;
-	}
-	rc = repo_codec_get(&repo->codecs, &codec, &why);
-	/* Trees are always compressed: restic's prune would rewrite uncompressed ones each time. */
-	if (rc == 0)
-		rc = repo_codec_encode(codec, data, n, type == REPO_BLOB_DATA, &sealed, &sealed_n,
-				       &plain, &why);
-	if (rc == 0)
-		rc = repo_packer_append(repo->packer, type, id, entry, sealed, sealed_n, plain,
-					&why);
-	if (rc == 0) /* safe after append: a failure is permanent, so no index will name the blob */
-		rc = repo_codec_check(codec, sealed_n, id, &why);
-	repo_codec_put(&repo->codecs, codec);
-	if (rc < 0)
-		return blob_stick(repo, rc, &why, err);
-	repo->blobs_new++;
-	repo->bytes_new += n;
-	return 0;
-}
-
-int repo_blob_put(struct repo *repo, enum repo_blob_type type, const void *data, size_t n,
-		  struct repo_id *ret_id, bool *ret_new, struct cairn_err *err)
-{
-	size_t most = type == REPO_BLOB_TREE ? REPO_BLOB_MAX : REPO_DATA_PUT_MAX;
-	struct repo_id id;
-	int rc = repo_may_write(repo, err);
-
-	if (rc < 0)
-		return rc;
-	if (n == 0 || n > most)
-		return cairn_err_set(err, CAIRN_INVALID, "a blob of %zu bytes", n);
-	rc = repo_failed(repo, err);
-	if (rc < 0)
-		return rc;
-	if (!repo_id_of(data, n, &id))
-		return cairn_err_nomem(err, "a hash");
-	rc = repo_blob_add(repo, type, &id, data, n, ret_new, err);
-	if (rc == 0)
-		*ret_id = id;
-	return rc;
-}
+#include "repo/sha256_pair.h"
 
 bool repo_blob_has(struct repo *repo, enum repo_blob_type type, const struct repo_id *id)
 {
@@ -137,40 +68,76 @@ int repo_blob_place(struct repo *repo, enum repo_blob_type type, const struct re
 	return 0;
 }
 
+static int blob_decode(struct repo_codec *codec, const struct repo_blob_opening *opening,
+		       struct cairn_err *err)
+{
+	char hex[REPO_ID_TEXT_MAX];
+	int rc = repo_codec_decode(codec, opening->sealed, opening->place->length,
+				   opening->place->plain, opening->out, err);
+
+	return rc < 0 ? cairn_err_wrap(err, "blob %s", repo_id_format(opening->id, hex)) : 0;
+}
+
+static int blob_compare(const struct repo_id *got, const struct repo_id *id, struct cairn_err *err)
+{
+	char hex[REPO_ID_TEXT_MAX];
+
+	if (repo_id_equal(got, id))
+		return 0;
+	return cairn_err_set(err, CAIRN_DATA_LOSS, "blob %s: its bytes do not hash to its id",
+			     repo_id_format(id, hex));
+}
+
 int repo_blob_open(struct repo_codec *codec, const struct repo_id *id,
 		   const struct repo_place *place, uint8_t *sealed, uint8_t *out,
 		   struct cairn_err *err)
 {
-	char hex[REPO_ID_TEXT_MAX];
+	struct repo_blob_opening opening = {.id = id, .place = place, .sealed = sealed, .out = out};
 	struct repo_id got;
-	int rc = repo_codec_decode(codec, sealed, place->length, place->plain, out, err);
+	int rc = blob_decode(codec, &opening, err);
 
 	if (rc < 0)
-		return cairn_err_wrap(err, "blob %s", repo_id_format(id, hex));
+		return rc;
 	if (!repo_id_of(out, repo_place_size(place), &got))
 		return cairn_err_nomem(err, "a hash");
-	if (!repo_id_equal(&got, id))
-		return cairn_err_set(err, CAIRN_DATA_LOSS,
-				     "blob %s: its bytes do not hash to its id",
-				     repo_id_format(id, hex));
-	return 0;
+	return blob_compare(&got, id, err);
+}
+
+void repo_blob_open_pair(struct repo_codec *codec, const struct repo_blob_opening openings[2],
+			 int rc[2], struct cairn_err errs[2])
+{
+	const void *const data[2] = {openings[0].out, openings[1].out};
+	struct repo_id got[2];
+	bool hashed;
+
+	for (int i = 0; i < 2; i++)
+		rc[i] = blob_decode(codec, &openings[i], &errs[i]);
+	/* Of a blob that could not be opened, this is the hash of what was in the memory. */
+	hashed = repo_id_of_pair(data, repo_place_size(openings[0].place), got);
+	for (int i = 0; i < 2; i++)
+		if (rc[i] == 0)
+			rc[i] = hashed ? blob_compare(&got[i], openings[i].id, &errs[i])
+				       : cairn_err_nomem(&errs[i], "a hash");
 }
 
 static int blob_get(struct repo *repo, struct repo_codec *codec, const struct repo_id *id,
-		    const struct repo_place *place, uint8_t *out, struct cairn_err *err)
+		    const struct repo_place *place, bool ahead, uint8_t *out, struct cairn_err *err)
 {
 	uint8_t *sealed = repo_codec_sealed_room(codec, place->length);
 	int rc;
 
 	if (!sealed)
 		return cairn_err_nomem(err, "a blob");
-	rc = repo_read(repo, &place->pack_id, place->offset, sealed, place->length, err);
+	rc = ahead ? repo_tree_ahead_read(repo, place, sealed, err)
+		   : repo_read(repo, &place->pack_id, place->offset, sealed, place->length, err);
 	return rc < 0 ? rc : repo_blob_open(codec, id, place, sealed, out, err);
 }
 
-/* Allocates the blob and reads it with a codec of its own. */
+/* Allocates the blob and reads it with a codec of its own; with `ahead`, a tree with those before
+ * it. */
 static int blob_get_alone(struct repo *repo, const struct repo_id *id,
-			  const struct repo_place *place, uint8_t **ret, struct cairn_err *err)
+			  const struct repo_place *place, bool ahead, uint8_t **ret,
+			  struct cairn_err *err)
 {
 	struct repo_codec *codec = NULL;
 	int rc;
@@ -180,7 +147,7 @@ static int blob_get_alone(struct repo *repo, const struct repo_id *id,
 		return cairn_err_nomem(err, "a blob");
 	rc = repo_codec_get(&repo->codecs, &codec, err);
 	if (rc == 0)
-		rc = blob_get(repo, codec, id, place, *ret, err);
+		rc = blob_get(repo, codec, id, place, ahead, *ret, err);
 	repo_codec_put(&repo->codecs, codec);
 	return rc;
 }
@@ -200,7 +167,7 @@ int repo_blob_verify_copy(struct repo *repo, enum repo_blob_type type, const str
 	if (repo_place_size(&place) > REPO_BLOB_MAX || place.length > REPO_BLOB_MAX)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "blob %s is larger than %zu bytes",
 				     repo_id_format(id, hex), REPO_BLOB_MAX);
-	return blob_get_alone(repo, id, &place, &out, err);
+	return blob_get_alone(repo, id, &place, false, &out, err);
 }
 
 /* No copy of the blob could be opened, so distrust its packs. Only writers keep such a list. */
@@ -226,15 +193,15 @@ int repo_blob_get_copy(struct repo *repo, enum repo_blob_type type, const struct
 	for (unsigned i = 1; rc < 0 && repo_index_find_copy(repo->index, type, id, i, &place); i++)
 		if (place.state != REPO_PACK_OPEN && repo_place_size(&place) == size &&
 		    place.length <= REPO_BLOB_MAX)
-			rc = blob_get(repo, codec, id, &place, out, NULL);
+			rc = blob_get(repo, codec, id, &place, false, out, NULL);
 	repo_codec_put(&repo->codecs, codec);
 	if (rc < 0) {
 		doubt_copies(repo, type, id);
 		return failed;
 	}
 	if (!atomic_exchange(&repo->damaged, true))
-		cairn_log(CAIRN_LOG_WARN, "a pack is damaged, what is needed of it is in another: "
-					  "'cairn backup verify' tells which");
+		cairn_log(CAIRN_LOG_WARN, "a pack is damaged; its data was read from another pack. "
+					  "'cairn backup verify' lists the damaged packs");
 	return 0;
 }
 
@@ -247,7 +214,7 @@ int repo_blob_get(struct repo *repo, enum repo_blob_type type, const struct repo
 
 	if (rc < 0)
 		return rc;
-	rc = blob_get_alone(repo, id, &place, &out, err);
+	rc = blob_get_alone(repo, id, &place, type == REPO_BLOB_TREE, &out, err);
 	if (rc < 0)
 		rc = repo_blob_get_copy(repo, type, id, out, repo_place_size(&place), rc);
 	if (rc < 0)
@@ -255,11 +222,4 @@ int repo_blob_get(struct repo *repo, enum repo_blob_type type, const struct repo
 	*ret_data = cairn_take(out);
 	*ret_n = repo_place_size(&place);
 	return 0;
-}
-
-int repo_flush(struct repo *repo, struct cairn_err *err)
-{
-	int rc = repo_may_write(repo, err);
-
-	return rc < 0 ? rc : repo_packer_flush(repo->packer, err);
 }

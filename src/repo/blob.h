@@ -42,6 +42,28 @@ enum repo_blob_type {
 int repo_blob_put(struct repo *repo, enum repo_blob_type type, const void *data, size_t n,
 		  struct repo_id *ret_id, bool *ret_new, struct cairn_err *err);
 
+/* Blobs that are stored next to each other although other threads put blobs meanwhile: what is read
+ * together later should be in one place, because a reader of every second blob gets the others, too.
+ * They are kept in memory until repo_blob_batch_end(). A batch belongs to one thread at a time. */
+struct repo_blob_batch;
+
+int repo_blob_batch_new(struct repo *repo, struct repo_blob_batch **ret, struct cairn_err *err);
+
+/* As repo_blob_put() of data. */
+int repo_blob_batch_put(struct repo_blob_batch *batch, const void *data, size_t n,
+			struct repo_id *ret_id, bool *ret_new, struct cairn_err *err);
+
+/* The same for data whose hash is known. */
+int repo_blob_batch_add(struct repo_blob_batch *batch, const struct repo_id *id, const void *data,
+			size_t n, bool *ret_new, struct cairn_err *err);
+
+/* Passes the blobs on. Must be called after each put, also before giving up: blobs that are not
+ * passed on make the repository fail. The batch is empty then. */
+int repo_blob_batch_end(struct repo_blob_batch *batch, struct cairn_err *err);
+
+/* Accepts NULL. */
+void repo_blob_batch_free(struct repo_blob_batch *batch);
+
 /* True when the blob is stored or about to be. The index must be loaded. */
 bool repo_blob_has(struct repo *repo, enum repo_blob_type type, const struct repo_id *id);
 

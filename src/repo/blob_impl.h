@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "repo/blob.h"
 
 struct repo_codec;
@@ -26,6 +27,15 @@ int repo_blob_place(struct repo *repo, enum repo_blob_type type, const struct re
 int repo_blob_open(struct repo_codec *codec, const struct repo_id *id,
 		   const struct repo_place *place, uint8_t *sealed, uint8_t *out,
 		   struct cairn_err *err);
+
+/* The same for two blobs of one size; the codes go to `rc`, their texts to `errs`. */
+struct repo_blob_opening {
+	const struct repo_id *id;
+	const struct repo_place *place;
+	uint8_t *sealed, *out;
+};
+void repo_blob_open_pair(struct repo_codec *codec, const struct repo_blob_opening openings[2],
+			 int rc[2], struct cairn_err errs[2]);
 
 /* Fallback for a blob that could not be read or opened with the code `failed`:
  * returns 0 if another pack has an intact copy, in `out`; else `failed`. */

@@ -91,31 +91,86 @@ static int check_room(const struct getting *getting, const struct want *want, st
 			     repo_id_format(&getting->ids[want->i], hex));
 }
 
+static bool is_repeated(const struct getting *getting, const struct want *wants, size_t i)
+{
+	return i > 0 && repo_id_equal(&getting->ids[wants[i].i], &getting->ids[wants[i - 1].i]);
+}
+
+/* True if the blob and the next one, of the same size, can be opened and hashed together: both have
+ * places of their own. */
+static bool are_pair(const struct getting *getting, const struct want *wants, size_t i, size_t n)
+{
+	return getting->rooms && i + 1 < n && !is_repeated(getting, wants, i) &&
+	       !is_repeated(getting, wants, i + 1) &&
+	       repo_place_size(&wants[i].place) == repo_place_size(&wants[i + 1].place);
+}
+
+static int blob_many_open_pair(const struct getting *getting, const struct want *pair,
+			       uint8_t *first, uint8_t **ret_out, struct cairn_err *err)
+{
+	uint8_t *sealed[2] = {first, first + (pair[1].place.offset - pair[0].place.offset)};
+	struct repo_blob_opening openings[2];
+	struct cairn_err errs[2] = {{0}};
+	int rc[2];
+
+	for (int i = 0; i < 2; i++) {
+		int room = check_room(getting, &pair[i], err);
+
+		if (room < 0)
+			return room;
+		openings[i] = (struct repo_blob_opening){.id = &getting->ids[pair[i].i],
+							 .place = &pair[i].place,
+							 .sealed = sealed[i],
+							 .out = getting->rooms[pair[i].i].at};
+	}
+	repo_blob_open_pair(getting->codec, openings, rc, errs);
+	for (int i = 0; i < 2; i++) {
+		if (rc[i] < 0)
+			rc[i] = repo_blob_get_copy(getting->repo, getting->type, openings[i].id,
+						   openings[i].out,
+						   repo_place_size(openings[i].place), rc[i]);
+		if (rc[i] < 0)
+			return cairn_err_set(err, rc[i], "%s", errs[i].msg);
+	}
+	*ret_out = openings[1].out;
+	return 0;
+}
+
+static int open_next(const struct getting *getting, const struct want *wants, size_t i,
+		     uint8_t *sealed, int read, uint8_t **out, struct cairn_err *err)
+{
+	const struct want *want = &wants[i];
+	uint64_t size = repo_place_size(&want->place);
+	int rc = check_room(getting, want, err);
+
+	/* Opening overwrites the sealed bytes, so a repeated blob is copied from its first
+	 * destination. */
+	if (rc == 0 && !is_repeated(getting, wants, i))
+		rc = blob_many_open_one(getting, want, sealed, read, out, err);
+	else if (rc == 0 && !*out)
+		rc = cairn_err_set(err, CAIRN_INTERNAL, "a repeated blob has no first destination");
+	else if (rc == 0 && getting->rooms)
+		memcpy(getting->rooms[want->i].at, *out, size);
+	if (rc == 0 && getting->take)
+		rc = getting->take(getting->arg, want->i, *out, size, err);
+	return rc;
+}
+
 /* Opens the blobs in `sealed`, which begins at the first of `wants`; `read` is the result
  * of reading them. */
 static int open_run(const struct getting *getting, const struct want *wants, size_t n,
 		    uint8_t *sealed, int read, struct cairn_err *err)
 {
 	uint8_t *out = NULL;
+	size_t count;
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < n; i++) {
-		const struct want *want = &wants[i];
-		uint64_t size = repo_place_size(&want->place);
+	for (size_t i = 0; rc == 0 && i < n; i += count) {
+		uint8_t *at = sealed + (wants[i].place.offset - wants[0].place.offset);
 
-		rc = check_room(getting, want, err);
-		/* Opening overwrites the sealed bytes, so a repeated blob is copied from
-		 * its first destination. */
-		if (rc == 0 && (i == 0 || !repo_id_equal(&getting->ids[want->i],
-							 &getting->ids[wants[i - 1].i])))
-			rc = blob_many_open_one(
-				getting, want,
-				sealed + (want->place.offset - wants[0].place.offset), read, &out,
-				err);
-		else if (rc == 0 && getting->rooms)
-			memcpy(getting->rooms[want->i].at, out, size);
-		if (rc == 0 && getting->take)
-			rc = getting->take(getting->arg, want->i, out, size, err);
+		count = read == 0 && are_pair(getting, wants, i, n) ? 2 : 1;
+		rc = count == 2 ? blob_many_open_pair(getting, &wants[i], at, &out, err)
+				: open_next(getting, wants, i, at, read, &out, err);
 	}
 	return rc;
 }

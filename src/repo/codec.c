@@ -10,9 +10,8 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "repo/codec_impl.h"
 #include "repo/entropy.h"
-#include "repo/id.h"
-#include "repo/repo_digest.h"
 
 #define FILE_COMPRESSED 2 /* first byte of a compressed file */
 
@@ -22,37 +21,13 @@
 /* Large buffers grow in steps of this size. */
 #define ROOM_STEP ((size_t)1 << 20)
 
-/* Data that is decompressed only to be hashed is processed in pieces of this
- * size. */
-#define PIECE_BYTES ((size_t)128 << 10)
-
 /* Data that looks random is compressed only if this level, several times faster than the
  * usual one, shrinks it; data that does not shrink by one part in GAIN_MIN is stored
  * uncompressed. */
 #define PROBE_LEVEL (-5)
 #define GAIN_MIN    64
 
-struct room {
-	uint8_t *at;
-	size_t cap;
-};
-
-struct repo_codec {
-	struct repo_codec *next;
-	struct repo_crypt *crypt;
-	ZSTD_CCtx *compress;
-	ZSTD_CCtx *probe;
-	ZSTD_DCtx *uncompress;
-	EVP_MD_CTX *hash;
-	struct room made;   /* encoded data */
-	struct room sealed; /* data read from the store */
-	struct room plain;
-	int level;
-	bool raw; /* the encoded data is not compressed */
-};
-
-/* Makes space for `n` bytes, without keeping the contents. NULL if memory is short. */
-static uint8_t *codec_make_room(struct room *room, size_t n)
+uint8_t *repo_codec_make_room(struct room *room, size_t n)
 {
 	uint8_t *at;
 	size_t cap;
@@ -94,6 +69,7 @@ static void codec_free(struct repo_codec *codec)
 	room_free(&codec->made);
 	room_free(&codec->sealed);
 	room_free(&codec->plain);
+	room_free(&codec->later);
 	free(codec);
 }
 CAIRN_DEFINE_CLEANUP(struct repo_codec, codec_free);
@@ -186,6 +162,7 @@ void repo_codec_put(struct repo_codec_pool *pool, struct repo_codec *codec)
 	drop_large(&codec->made);
 	drop_large(&codec->sealed);
 	drop_large(&codec->plain);
+	codec->later_n = 0;
 	cairn_scoped_lock(&pool->mutex);
 	codec->next = pool->idle;
 	pool->idle = codec;
@@ -198,12 +175,12 @@ struct repo_crypt *repo_codec_crypt(struct repo_codec *codec)
 
 uint8_t *repo_codec_sealed_room(struct repo_codec *codec, size_t n)
 {
-	return codec_make_room(&codec->sealed, n);
+	return repo_codec_make_room(&codec->sealed, n);
 }
 
 uint8_t *repo_codec_plain_room(struct repo_codec *codec, size_t n)
 {
-	return codec_make_room(&codec->plain, n);
+	return repo_codec_make_room(&codec->plain, n);
 }
 
 static int compress_to(struct repo_codec *codec, const void *data, size_t n, uint8_t *out,
@@ -240,7 +217,7 @@ int repo_codec_encode(struct repo_codec *codec, const void *data, size_t n, bool
 		      struct cairn_err *err)
 {
 	size_t room = ZSTD_compressBound(n), body_n = n;
-	uint8_t *to = codec_make_room(&codec->made, room + REPO_SEAL);
+	uint8_t *to = repo_codec_make_room(&codec->made, room + REPO_SEAL);
 	uint8_t *body;
 	int rc = 0;
 
@@ -263,52 +240,6 @@ int repo_codec_encode(struct repo_codec *codec, const void *data, size_t n, bool
 	*ret_n = body_n + REPO_SEAL;
 	*ret_plain = codec->raw ? 0 : (uint32_t)n;
 	return 0;
-}
-
-static bool hash_uncompressed(struct repo_codec *codec, const uint8_t *body, size_t n,
-			      uint8_t *piece)
-{
-	ZSTD_inBuffer in = {.src = body, .size = n};
-	ZSTD_outBuffer out = {.dst = piece, .size = PIECE_BYTES};
-	size_t left = 1;
-
-	ZSTD_DCtx_reset(codec->uncompress, ZSTD_reset_session_only);
-	while (left != 0) {
-		size_t was = in.pos;
-
-		out.pos = 0;
-		left = ZSTD_decompressStream(codec->uncompress, &out, &in);
-		if (ZSTD_isError(left) || (out.pos == 0 && in.pos == was) ||
-		    EVP_DigestUpdate(codec->hash, out.dst, out.pos) != 1)
-			return false;
-	}
-	return in.pos == in.size;
-}
-
-static int not_the_same(struct cairn_err *err)
-{
-	return cairn_err_set(err, CAIRN_DATA_LOSS,
-			     "what was made to be stored cannot be read again: memory or "
-			     "processor of this machine is faulty");
-}
-
-int repo_codec_check(struct repo_codec *codec, size_t n, const struct repo_id *id,
-		     struct cairn_err *err)
-{
-	const uint8_t *body = codec->made.at + REPO_IV_SIZE;
-	uint8_t *piece = codec_make_room(&codec->plain, PIECE_BYTES);
-	struct repo_id found;
-	bool ok;
-
-	if (!piece || EVP_DigestInit_ex(codec->hash, repo_sha256(), NULL) != 1)
-		return cairn_err_nomem(err, "a blob");
-	ok = repo_crypt_open(codec->crypt, codec->made.at, n, NULL) == 0;
-	if (ok && codec->raw)
-		ok = EVP_DigestUpdate(codec->hash, body, n - REPO_SEAL) == 1;
-	else if (ok)
-		ok = hash_uncompressed(codec, body, n - REPO_SEAL, piece);
-	ok = ok && EVP_DigestFinal_ex(codec->hash, found.bytes, NULL) == 1;
-	return ok && repo_id_equal(&found, id) ? 0 : not_the_same(err);
 }
 
 int repo_codec_decode(struct repo_codec *codec, uint8_t *sealed, size_t n, uint32_t plain,
@@ -337,7 +268,7 @@ int repo_codec_encode_file(struct repo_codec *codec, const void *json, size_t n,
 			   const uint8_t **ret_sealed, size_t *ret_n, struct cairn_err *err)
 {
 	size_t room = ZSTD_compressBound(n) + 1, body_n = 0;
-	uint8_t *to = codec_make_room(&codec->made, room + REPO_SEAL);
+	uint8_t *to = repo_codec_make_room(&codec->made, room + REPO_SEAL);
 	int rc;
 
 	if (!to)
@@ -399,19 +330,4 @@ int repo_codec_decode_file(struct repo_codec *codec, uint8_t *sealed, size_t n,
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "unknown form %u", body[0]);
 	cairn_buf_add(out, body, body_n);
 	return cairn_buf_failed(out) ? cairn_err_nomem(err, "a file") : 0;
-}
-
-int repo_codec_check_file(struct repo_codec *codec, size_t sealed_n, const void *json, size_t n,
-			  struct cairn_err *err)
-{
-	cairn_auto_buf struct cairn_buf found = CAIRN_BUF_INIT(n + 1);
-	uint8_t *copy = codec_make_room(&codec->sealed, sealed_n);
-
-	if (!copy || !cairn_buf_reserve(&found, n + 1))
-		return cairn_err_nomem(err, "a file");
-	memcpy(copy, codec->made.at, sealed_n);
-	if (repo_codec_decode_file(codec, copy, sealed_n, &found, NULL) < 0 || found.len != n ||
-	    memcmp(found.data, json, n) != 0)
-		return not_the_same(err);
-	return 0;
 }

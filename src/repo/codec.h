@@ -60,6 +60,13 @@ int repo_codec_encode(struct repo_codec *codec, const void *data, size_t n, bool
 int repo_codec_check(struct repo_codec *codec, size_t n, const struct repo_id *id,
 		     struct cairn_err *err);
 
+/* The same, but hashes the decoded `plain_n` bytes only together with those of the next call, which
+ * is faster. repo_codec_check_rest() must follow the last call; a failure may be that of the blob
+ * before. */
+int repo_codec_check_later(struct repo_codec *codec, size_t n, size_t plain_n,
+			   const struct repo_id *id, struct cairn_err *err);
+int repo_codec_check_rest(struct repo_codec *codec, struct cairn_err *err);
+
 /* Opens `sealed`, which is overwritten, and decompresses it to `out`, which has room for the
  * expected size: `plain`, or n - REPO_SEAL without compression (plain == 0).
  *

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/lock.h"
 #include "repo/repo_cache.h"
+#include "repo/repo_lock.h"
 
 /* Loads the stored bytes, which must hash to their name. */
 static int file_get_file(struct repo *repo, enum repo_file kind, const struct repo_id *name,
@@ -74,6 +75,31 @@ int repo_file_load(struct repo *repo, enum repo_file kind, const struct repo_id 
 int repo_file_save(struct repo *repo, enum repo_file kind, const void *json, size_t n,
 		   struct repo_id *ret_name, struct cairn_err *err)
 {
+	return repo_file_save_gated(repo, kind, json, n, NULL, ret_name, err);
+}
+
+/* An operation under the exclusive lock may use the reserve: on a full disk nothing could be
+ * deleted otherwise. */
+static int file_put(struct repo *repo, enum repo_file kind, const uint8_t *data, size_t n,
+		    const struct repo_store_gate *gate, struct repo_id *ret_name,
+		    struct cairn_err *err)
+{
+	int rc = CAIRN_NO_SPACE;
+
+	for (int i = 0; i < 2 && rc == CAIRN_NO_SPACE; i++) {
+		if (i > 0 && !(repo->lock && repo_lock_exclusive(repo->lock) &&
+			       repo_store_reserve_release(repo->store)))
+			break;
+		rc = gate ? repo_store_put_gated(repo->store, kind, data, n, gate, ret_name, err)
+			  : repo_store_put(repo->store, kind, data, n, ret_name, err);
+	}
+	return rc;
+}
+
+int repo_file_save_gated(struct repo *repo, enum repo_file kind, const void *json, size_t n,
+			 const struct repo_store_gate *gate, struct repo_id *ret_name,
+			 struct cairn_err *err)
+{
 	struct repo_codec *codec;
 	const uint8_t *sealed;
 	size_t sealed_n;
@@ -85,7 +111,7 @@ int repo_file_save(struct repo *repo, enum repo_file kind, const void *json, siz
 	if (rc == 0)
 		rc = repo_codec_check_file(codec, sealed_n, json, n, err);
 	if (rc == 0)
-		rc = repo_store_put(repo->store, kind, sealed, sealed_n, ret_name, err);
+		rc = file_put(repo, kind, sealed, sealed_n, gate, ret_name, err);
 	if (rc == 0 && kind == REPO_FILE_SNAPSHOT)
 		repo_cache_put_snapshot(repo, ret_name, sealed, sealed_n);
 	repo_codec_put(&repo->codecs, codec);

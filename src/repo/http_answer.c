@@ -115,7 +115,7 @@ const char *repo_http_range(uint64_t offset, size_t n, char out[REPO_HTTP_RANGE_
 int repo_http_length(const struct repo_answer *answer, uint64_t *ret, struct cairn_err *err)
 {
 	if (answer->length < 0)
-		return cairn_err_set(err, CAIRN_INTERNAL, "the server tells no size");
+		return cairn_err_set(err, CAIRN_INTERNAL, "the server does not report the size");
 	*ret = (uint64_t)answer->length;
 	return 0;
 }

@@ -131,7 +131,7 @@ static int make_config(struct repo *repo, const struct repo_options *options, st
 	if (rc == 0)
 		rc = repo_config_random(&repo->config, err);
 	if (rc == 0)
-		rc = repo_lock_verify(lock, err);
+		rc = repo_lock_verify(lock, NULL, err);
 	if (rc == 0)
 		rc = write_config(repo, err);
 	return rc < 0 ? rc : confirm_config(repo, err);

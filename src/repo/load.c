@@ -171,7 +171,11 @@ static int load_first(struct repo *repo, bool with_cache, struct cairn_err *err)
 	/* A prune loads the index a second time. */
 	repo_names_done(&repo->index_listed);
 	repo_names_done(&repo->index_known);
-	rc = repo_names_list(repo->store, REPO_FILE_INDEX, &repo->index_listed, err);
+	repo->early_surveyed =
+		repo->early && repo_survey_use(&repo->opened, REPO_FILE_INDEX, &repo->index_listed);
+	rc = repo->early_surveyed
+		     ? 0
+		     : repo_names_list(repo->store, REPO_FILE_INDEX, &repo->index_listed, err);
 	if (rc == 0 && with_cache)
 		repo_cache_attach(repo);
 	if (rc == 0)
@@ -335,51 +339,4 @@ int repo_pack_is_intact(struct repo *repo, const struct repo_named *pack, bool *
 		return cairn_err_nomem(err, "a hash");
 	*ret = repo_id_equal(&got, &pack->name);
 	return 0;
-}
-
-/* The pack was never read back after it was sent, so its blobs can be damaged even if its
- * header is valid. */
-static int check_hash(struct repo *repo, const struct repo_named *pack, struct cairn_err *err)
-{
-	bool intact;
-	int rc = repo_pack_is_intact(repo, pack, &intact, err);
-
-	if (rc < 0 || intact)
-		return rc;
-	return cairn_err_set(err, CAIRN_DATA_LOSS, "its bytes do not hash to its name");
-}
-
-int repo_adopt_packs(struct repo *repo, uint64_t *ret_packs, uint64_t *ret_blobs,
-		     struct cairn_err *err)
-{
-	cairn_cleanup(repo_names_done) struct repo_names own = {0};
-	const struct repo_names *names = repo->has_packs_listed ? &repo->packs_listed : &own;
-	uint64_t packs = 0, blobs = 0;
-	int rc = repo_may_write(repo, err);
-
-	if (rc == 0 && names == &own)
-		rc = repo_names_list(repo->store, REPO_FILE_PACK, &own, err);
-	for (size_t i = 0; rc == 0 && i < names->n; i++) {
-		struct cairn_err why = {0};
-
-		if (repo_index_has_pack(repo->index, &names->items[i].name))
-			continue;
-		/* Until the lock is certain, another process may still be deleting the pack. */
-		rc = repo_settle(repo, &why);
-		if (rc == 0)
-			rc = check_hash(repo, &names->items[i], &why);
-		if (rc == 0)
-			rc = repo_adopt_pack(repo, &names->items[i], &blobs, &why);
-		packs += rc == 0;
-		/* A damaged pack is left alone: prune deletes it. */
-		if (rc == CAIRN_DATA_LOSS)
-			rc = 0;
-		if (rc < 0)
-			rc = cairn_err_set(err, rc, "%s", why.msg);
-	}
-	if (ret_packs)
-		*ret_packs = packs;
-	if (ret_blobs)
-		*ret_blobs = blobs;
-	return rc;
 }

@@ -56,4 +56,7 @@ int repo_pack_is_intact(struct repo *repo, const struct repo_named *pack, bool *
 int repo_adopt_pack(struct repo *repo, const struct repo_named *pack, uint64_t *ret_blobs,
 		    struct cairn_err *err);
 
+/* CAIRN_ABORTED if a pack that repo_adopt_packs() found is no longer in the store. */
+int repo_adopted_verify(struct repo *repo, struct cairn_err *err);
+
 #endif

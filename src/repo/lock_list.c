@@ -138,16 +138,13 @@ static int lock_list_look_at(struct repo *repo, const struct repo_id *name, bool
 }
 
 int repo_lock_conflict(struct repo *repo, bool exclusive, const struct repo_id *own,
-		       bool *ret_own_listed, struct cairn_err *err)
+		       const struct repo_names *locks, struct cairn_err *err)
 {
-	cairn_cleanup(repo_names_done) struct repo_names names = {0};
-	int rc = repo_names_list(repo->store, REPO_FILE_LOCK, &names, err);
+	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < names.n; i++)
-		if (!own || !repo_id_equal(own, &names.items[i].name))
-			rc = lock_list_look_at(repo, &names.items[i].name, exclusive, err);
-	if (rc == 0 && own)
-		*ret_own_listed = repo_names_find(&names, own) != NULL;
+	for (size_t i = 0; rc == 0 && i < locks->n; i++)
+		if (!own || !repo_id_equal(own, &locks->items[i].name))
+			rc = lock_list_look_at(repo, &locks->items[i].name, exclusive, err);
 	return rc;
 }
 

@@ -10,12 +10,12 @@
 struct cairn_err;
 struct repo;
 struct repo_id;
+struct repo_names;
 
-/* CAIRN_ABORTED when a lock other than `own` (may be NULL) excludes one of that
- * kind. Stale locks are removed in passing. *ret_own_listed says whether `own`
- * was listed; it is not set without `own`. */
+/* CAIRN_ABORTED when a lock of the listing other than `own` (may be NULL) excludes one of that
+ * kind. Stale locks are removed in passing. */
 int repo_lock_conflict(struct repo *repo, bool exclusive, const struct repo_id *own,
-		       bool *ret_own_listed, struct cairn_err *err);
+		       const struct repo_names *locks, struct cairn_err *err);
 
 /* Removes stale locks, or all. */
 int repo_lock_clear(struct repo *repo, bool all, uint64_t *ret_removed, struct cairn_err *err);

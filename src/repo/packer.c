@@ -17,12 +17,15 @@
 #include "repo/index_file.h"
 #include "repo/repo_impl.h"
 
-#define LARGE_PAGE ((size_t)2 << 20)
-#define MORE_ROOM  ((size_t)1 << 20) /* more than a full pack: its last blob and its header */
+#define LARGE_PAGE      ((size_t)2 << 20)
+#define PACKS_STAGGERED 8U /* with fewer packs, small ones would be a large part of them */
+#define PACK_PARTS      4U /* a pack of a large backup is at least such a part of a full one */
+#define MORE_ROOM       ((size_t)1 << 20) /* more than a full pack: its last blob and its header */
 
 struct pack {
 	struct pack *next;
 	uint32_t number; /* number in the index */
+	size_t limit;    /* bytes from which on it is full */
 	struct repo_id id;
 	struct cairn_buf bytes;
 	struct repo_pack_blob *blobs;
@@ -44,6 +47,7 @@ struct repo_packer {
 	struct list stored;  /* to be written into an index */
 	struct pack *spare;  /* empty, for reuse of their memory */
 	unsigned in_flight;  /* full or being sent */
+	unsigned opened;     /* packs of data so far, up to the number of threads */
 	uint64_t pending;    /* number of blobs in `stored` */
 	uint64_t indexed_ms; /* when the last index was written */
 	bool indexing;       /* a thread is writing an index */
@@ -143,10 +147,9 @@ static int pack_new(struct repo_packer *packer, struct pack **ret, struct cairn_
 	return 0;
 }
 
-static bool packer_is_full(const struct repo_packer *packer, const struct pack *pack)
+static bool packer_is_full(const struct pack *pack)
 {
-	return pack &&
-	       (pack->bytes.len >= packer->repo->pack_size || pack->n >= REPO_PACK_BLOBS_MAX);
+	return pack && (pack->bytes.len >= pack->limit || pack->n >= REPO_PACK_BLOBS_MAX);
 }
 
 /* ---- threads --------------------------------------------------------------- */
@@ -238,6 +241,7 @@ static int packer_write_indexes(struct repo_packer *packer, struct cairn_err *er
 		rc = packer_write_index(packer->repo, &packs, &done, err);
 		list_free(&done);
 	}
+	/* After a failure packs without an index remain in the store; repo_adopt_packs() finds them. */
 	list_free(&packs);
 	pthread_mutex_lock(&packer->mutex);
 	packer->indexing = false;
@@ -380,46 +384,83 @@ static void send_open(struct repo_packer *packer, enum repo_blob_type type)
 	pthread_cond_signal(&packer->work);
 }
 
+/* The first packs of a large backup have different sizes: connections that begin together would
+ * end together, too, and leave the line idle until the server has answered. The last ones are
+ * smaller, so that all connections have something to send until the end. A directory has no
+ * line to fill, and fewer threads. */
+static size_t packer_limit(struct repo_packer *packer, enum repo_blob_type type)
+{
+	const struct repo *repo = packer->repo;
+	size_t n = packer->threads.n, limit = repo->pack_size;
+	uint64_t put = repo->bytes_new, rest = repo->expected > put ? repo->expected - put : 0;
+
+	if (type != REPO_BLOB_DATA || n < REPO_PACKS_IN_FLIGHT_MAX ||
+	    repo->expected / PACKS_STAGGERED < limit)
+		return limit;
+	if (packer->opened < n)
+		return limit / n * ++packer->opened;
+	if (rest / n >= limit)
+		return limit;
+	return rest / n > limit / PACK_PARTS ? (size_t)(rest / n) : limit / PACK_PARTS;
+}
+
 /* Waits until the open pack of the type has room. Opens one if there is none. */
 static int packer_wait_for_room(struct repo_packer *packer, enum repo_blob_type type,
 				struct cairn_err *err)
 {
 	int rc;
 
-	while ((rc = repo_failed(packer->repo, err)) == 0 &&
-	       packer_is_full(packer, packer->open[type])) {
+	while ((rc = repo_failed(packer->repo, err)) == 0 && packer_is_full(packer->open[type])) {
 		if (packer->in_flight < packer->threads.n)
 			send_open(packer, type);
 		else
 			pthread_cond_wait(&packer->change, &packer->mutex);
 	}
-	if (rc == 0 && !packer->open[type])
+	if (rc == 0 && !packer->open[type]) {
 		rc = pack_new(packer, &packer->open[type], err);
+		if (rc == 0)
+			packer->open[type]->limit = packer_limit(packer, type);
+	}
 	return rc;
 }
 
-int repo_packer_append(struct repo_packer *packer, enum repo_blob_type type,
-		       const struct repo_id *id, uint32_t entry, const uint8_t *sealed, size_t n,
-		       uint32_t plain, struct cairn_err *err)
+/* Called with the mutex held. */
+static int append_one(struct repo_packer *packer, enum repo_blob_type type,
+		      const struct repo_sealed *sealed, const uint8_t *bytes, struct cairn_err *err)
 {
-	cairn_scoped_lock(&packer->mutex);
 	int rc = packer_wait_for_room(packer, type, err);
-	struct repo_pack_blob blob = {
-		.id = *id, .length = (uint32_t)n, .plain = plain, .type = (uint8_t)type};
+	struct repo_pack_blob blob = {.id = sealed->id,
+				      .length = (uint32_t)sealed->n,
+				      .plain = sealed->plain,
+				      .type = (uint8_t)type};
 	struct pack *pack;
 
 	if (rc < 0)
 		return rc;
 	pack = packer->open[type];
 	blob.offset = (uint32_t)pack->bytes.len;
-	cairn_buf_add(&pack->bytes, sealed, n);
+	cairn_buf_add(&pack->bytes, bytes, sealed->n);
 	if (cairn_buf_failed(&pack->bytes) || pack_add_blob(pack, &blob) < 0)
 		return cairn_err_nomem(err, "a pack");
-	repo_index_settle(packer->repo->index, entry, pack->number, blob.offset, blob.length,
-			  plain);
-	if (packer_is_full(packer, pack) && packer->in_flight < packer->threads.n)
+	repo_index_settle(packer->repo->index, sealed->entry, pack->number, blob.offset,
+			  blob.length, sealed->plain);
+	if (packer_is_full(pack) && packer->in_flight < packer->threads.n)
 		send_open(packer, type);
 	return 0;
+}
+
+int repo_packer_append(struct repo_packer *packer, enum repo_blob_type type,
+		       const struct repo_sealed *blobs, size_t n, const uint8_t *bytes,
+		       struct cairn_err *err)
+{
+	cairn_scoped_lock(&packer->mutex);
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		rc = append_one(packer, type, &blobs[i], bytes, err);
+		bytes += blobs[i].n;
+	}
+	return rc;
 }
 
 int repo_packer_adopt(struct repo_packer *packer, uint32_t number, const struct repo_id *id,

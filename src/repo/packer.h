@@ -39,10 +39,19 @@ int repo_packer_new(struct repo *repo, struct repo_packer **ret, struct cairn_er
 /* Waits for packs that are being sent; open packs are dropped. Accepts NULL. */
 void repo_packer_free(struct repo_packer *packer);
 
-/* Appends a sealed blob and records its place in entry `entry` of the index. */
+/* A sealed blob. */
+struct repo_sealed {
+	struct repo_id id;
+	uint32_t entry; /* of the index: it gets the place */
+	uint32_t plain;
+	size_t n; /* sealed bytes */
+};
+
+/* Appends sealed blobs, whose bytes follow each other, next to each other: blobs of other threads
+ * come between them only where a pack ends. */
 int repo_packer_append(struct repo_packer *packer, enum repo_blob_type type,
-		       const struct repo_id *id, uint32_t entry, const uint8_t *sealed, size_t n,
-		       uint32_t plain, struct cairn_err *err);
+		       const struct repo_sealed *blobs, size_t n, const uint8_t *bytes,
+		       struct cairn_err *err);
 
 /* Registers a pack that is stored but in no index file: the next flush writes
  * it into one. Its blobs are already in the index. `blobs` is copied. */

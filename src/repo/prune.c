@@ -1,313 +1,168 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* Prunes until nothing is left to do, or nothing more fits. */
+
 #include "repo/prune.h"
 
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
+#include <stdbool.h>
+#include <stdint.h>
 
-#include "base/buf.h"
-#include "base/cleanup.h"
 #include "base/err.h"
-#include "base/mem.h"
-#include "base/parallel.h"
-#include "repo/index_write.h"
-#include "repo/names.h"
+#include "base/num.h"
 #include "repo/packer.h"
-#include "repo/prune_copies.h"
-#include "repo/prune_plan.h"
-#include "repo/prune_thin.h"
-#include "repo/repack.h"
+#include "repo/prune_pass.h"
 #include "repo/repo_impl.h"
-#include "repo/repo_snapshot.h"
-#include "repo/walk.h"
+#include "repo/repo_store.h"
 
-#define REPACKERS_MAX 3                   /* each holds a pack */
-#define ROOM_MIN      ((uint64_t)1 << 20) /* for locks and rounding */
+#define PASSES_MAX 100U /* each makes room for the next */
+#define FAILURES_MAX \
+	20U /* of passes for which the store had no space; each halves what is written */
 
-struct pruning {
-	struct repo *repo;
-	const struct repo_prune_options *options;
-	struct repo_names packs; /* in the store */
-	struct repo_names old;   /* index files */
-	struct repo_walk walk;
-	struct repo_prune_plan plan;
-	struct repo_prune_stats stats;
-	bool short_of_room; /* no space for a second copy of the index */
-	atomic_uint_fast64_t repacked;
-	pthread_mutex_t mutex; /* held while the caller's function runs */
-};
-
-static void prune_progress(struct pruning *pruning, const char *step, uint64_t done, uint64_t total)
-{
-	if (!pruning->options->progress)
-		return;
-	pthread_mutex_lock(&pruning->mutex);
-	pruning->options->progress(pruning->options->arg, step, done, total);
-	pthread_mutex_unlock(&pruning->mutex);
-}
-
-/* ---- what is used ----------------------------------------------------------- */
-
-static int prune_refuse(void *arg, int code, const char *text, struct cairn_err *err)
-{
-	(void)arg;
-	return cairn_err_set(err, code, "%s; nothing was deleted", text);
-}
-
-static int prune_mark_all(struct pruning *pruning, const struct repo_snapshot_list *list,
-			  struct cairn_err *err)
-{
-	int rc;
-
-	if (list->damaged)
-		return cairn_err_set(err, CAIRN_DATA_LOSS, "%s; nothing was deleted",
-				     list->damaged_text);
-	/* We hold the exclusive lock, so the reason why the snapshot disappeared
-	 * must be found before its data is deleted. */
-	if (list->gone)
-		return cairn_err_set(
-			err, CAIRN_ABORTED,
-			"a snapshot was listed, but is not there; nothing was deleted");
-	rc = repo_walk_init(&pruning->walk, pruning->repo, err);
-	pruning->walk.problem = prune_refuse;
-	for (size_t i = 0; rc == 0 && i < list->n; i++) {
-		prune_progress(pruning, "snapshots", i, list->n);
-		rc = repo_walk_tree(&pruning->walk, &list->items[i]->tree, err);
-	}
-	return rc;
-}
-
-/* A pack with used blobs must exist. A missing one without used blobs is dropped from the index. */
-static int prune_check_packs(struct pruning *pruning, struct cairn_err *err)
-{
-	for (uint32_t p = 0; p < pruning->plan.n; p++) {
-		char hex[REPO_ID_TEXT_MAX];
-		struct repo_id id;
-
-		repo_index_pack_at(pruning->repo->index, p, &id);
-		if (pruning->plan.packs[p].blobs_used > 0 && !repo_names_find(&pruning->packs, &id))
-			return cairn_err_set(err, CAIRN_DATA_LOSS,
-					     "pack %s is missing; nothing was deleted",
-					     repo_id_format(&id, hex));
-	}
-	for (size_t i = 0; i < pruning->packs.n; i++) {
-		if (repo_index_has_pack(pruning->repo->index, &pruning->packs.items[i].name))
-			continue;
-		pruning->stats.packs_unknown++;
-		pruning->stats.bytes_freed += pruning->packs.items[i].size;
-	}
-	return 0;
-}
-
-/* The space that rewritten packs may take, after that for the new index. */
-static uint64_t room_to_repack(struct pruning *pruning)
-{
-	uint64_t space = repo_store_space(pruning->repo->store), index = ROOM_MIN;
-
-	for (size_t i = 0; i < pruning->old.n; i++)
-		index += 2 * pruning->old.items[i].size;
-	pruning->short_of_room = space < index;
-	return space < index ? 0 : space - index;
-}
-
-static int nothing_fits(const struct pruning *pruning, struct cairn_err *err)
-{
-	const struct repo_prune_stats *stats = &pruning->stats;
-
-	if (stats->packs_put_off == 0 ||
-	    stats->packs_deleted + stats->packs_repacked + stats->packs_unknown > 0)
-		return 0;
-	return cairn_err_set(err, CAIRN_NO_SPACE,
-			     "no pack is without use, and there is no room to write %" PRIu64
-			     " packs anew; nothing was deleted",
-			     stats->packs_put_off);
-}
-
-static int prune_survey(struct pruning *pruning, struct cairn_err *err)
-{
-	cairn_cleanup(repo_snapshot_list_done) struct repo_snapshot_list list = {0};
-	struct repo *repo = pruning->repo;
-	/* During a dry run others may add snapshots. The index is loaded after the
-	 * snapshots were listed, so it contains everything that these need. */
-	int rc = repo_snapshot_list(repo, &list, err);
-
-	if (rc == 0)
-		rc = repo_load_index(repo, err);
-	if (rc == 0)
-		rc = repo_names_list(repo->store, REPO_FILE_INDEX, &pruning->old, err);
-	if (rc == 0)
-		rc = repo_names_list(repo->store, REPO_FILE_PACK, &pruning->packs, err);
-	if (rc == 0)
-		rc = prune_mark_all(pruning, &list, err);
-	if (rc == 0)
-		rc = repo_prune_choose_copies(repo, &pruning->walk, err);
-	if (rc == 0)
-		rc = repo_prune_plan(repo->index, &pruning->walk, repo->pack_size,
-				     room_to_repack(pruning), pruning->options, &pruning->plan,
-				     &pruning->stats, err);
-	if (rc == 0)
-		rc = prune_check_packs(pruning, err);
-	return rc < 0 ? rc : nothing_fits(pruning, err);
-}
-
-/* ---- new packs --------------------------------------------------------------- */
-
-static int repack_one(void *arg, size_t i, struct cairn_err *err)
-{
-	struct pruning *pruning = arg;
-	const struct repo_index_order *order = &pruning->plan.order;
-	cairn_auto_free struct repo_pack_blob *blobs = NULL;
-	uint32_t number;
-	size_t n = 0;
-	int rc = repo_go_on(pruning->repo, err);
-
-	if (rc < 0 || pruning->plan.packs[i].fate != REPO_FATE_REPACK)
-		return rc;
-	blobs = cairn_calloc(order->starts[i + 1] - order->starts[i], sizeof(*blobs));
-	if (!blobs)
-		return cairn_err_nomem(err, "the blobs of a pack");
-	for (uint32_t k = order->starts[i]; k < order->starts[i + 1]; k++)
-		if (repo_walk_marked(&pruning->walk, order->order[k]))
-			repo_index_at(pruning->repo->index, order->order[k], &blobs[n++], &number);
-	prune_progress(pruning, "repack", pruning->repacked++, pruning->stats.packs_repacked);
-	return repo_repack(pruning->repo, (uint32_t)i, blobs, n, err);
-}
-
-/* ---- new index --------------------------------------------------------------- */
-
-static bool prune_is_kept(void *arg, uint32_t pack)
-{
-	const struct pruning *pruning = arg;
-
-	return pruning->plan.packs[pack].fate == REPO_FATE_KEEP;
-}
-
-/* Writes the packs that are kept into new index files; rewritten ones are in
- * the files of the flush. */
-static int prune_write_indexes(struct pruning *pruning, struct cairn_err *err)
-{
-	return repo_index_write(pruning->repo, &pruning->plan.order, prune_is_kept, pruning, false,
-				err);
-}
-
-/* ---- deleting ---------------------------------------------------------------- */
-
-static int remove_index(void *arg, size_t i, struct cairn_err *err)
-{
-	struct pruning *pruning = arg;
-
-	return repo_store_remove(pruning->repo->store, REPO_FILE_INDEX, &pruning->old.items[i].name,
-				 err);
-}
-
-/* Goes by the listing, not by the index, so that packs in no index are deleted too. */
-static int remove_pack(void *arg, size_t i, struct cairn_err *err)
-{
-	struct pruning *pruning = arg;
-	const struct repo_id *name = &pruning->packs.items[i].name;
-	int rc = repo_go_on(pruning->repo, err);
-	uint32_t p;
-
-	if (rc < 0)
-		return rc;
-	if (repo_index_has_pack(pruning->repo->index, name)) {
-		rc = repo_index_pack(pruning->repo->index, name, REPO_PACK_OPEN, &p, NULL, err);
-		if (rc < 0)
-			return rc;
-		if (p >= pruning->plan.n || pruning->plan.packs[p].fate == REPO_FATE_KEEP)
-			return 0;
-	}
-	prune_progress(pruning, "delete", i, pruning->packs.n);
-	return repo_store_remove(pruning->repo->store, REPO_FILE_PACK, name, err);
-}
-
-/* The exclusive lock guarantees that no process is writing these files. */
-static int prune_sweep(struct pruning *pruning, struct cairn_err *err)
+/* The exclusive lock guarantees that no process is writing these files. A writer that lost its lock
+ * cannot publish a swept file, so its snapshot is in the next listing or never. */
+static int prune_sweep(struct repo *repo, struct repo_prune_stats *total, struct cairn_err *err)
 {
 	struct repo_swept swept;
-	int rc = repo_store_sweep(pruning->repo->store, &swept, err);
+	int rc = repo_store_sweep(repo->store, &swept, err);
 
-	pruning->stats.files_half = swept.files;
-	pruning->stats.bytes_freed += swept.bytes;
+	total->files_half = swept.files;
+	total->bytes_freed += swept.bytes;
 	return rc;
 }
 
-/* Repacks, then replaces the old index by the new one. */
-static int replace_indexes(struct pruning *pruning, struct cairn_err *err)
+static uint64_t prune_done(const struct repo_prune_stats *stats)
 {
-	struct repo *repo = pruning->repo;
-	unsigned threads = repo->store->connections;
-	int rc = cairn_parallel_each(pruning->plan.n,
-				     threads < REPACKERS_MAX ? threads : REPACKERS_MAX, repack_one,
-				     pruning, err);
-
-	if (rc == 0)
-		rc = repo_packer_flush(repo->packer, err);
-	if (rc == 0)
-		rc = prune_write_indexes(pruning, err);
-	if (rc == 0)
-		rc = repo_may_delete(repo, err);
-	return rc < 0 ? rc
-		      : cairn_parallel_each(pruning->old.n, threads, remove_index, pruning, err);
+	return stats->packs_deleted + stats->packs_repacked + stats->packs_unknown;
 }
 
-/* ---- all of it --------------------------------------------------------------- */
-
-static int carry_out(struct pruning *pruning, struct cairn_err *err)
+/* What is there now is that of the last pass; what was deleted is the sum. */
+static void prune_sum_up(struct repo_prune_stats *total, const struct repo_prune_stats *pass)
 {
-	struct repo *repo = pruning->repo;
-	unsigned threads = repo->store->connections;
-	bool change = pruning->stats.packs_deleted > 0 || pruning->stats.packs_repacked > 0;
+	struct repo_prune_stats before = *total;
+
+	*total = *pass;
+	total->packs_deleted += before.packs_deleted;
+	total->packs_repacked += before.packs_repacked;
+	total->packs_unknown += before.packs_unknown;
+	total->bytes_unknown += before.bytes_unknown;
+	total->snapshots_late += before.snapshots_late;
+	total->bytes_freed += before.bytes_freed;
+	total->bytes_repacked += before.bytes_repacked;
+	total->files_half = before.files_half;
+}
+
+static int nothing_fits(const struct repo_prune_stats *stats, struct cairn_err *err)
+{
+	char need[CAIRN_SIZE_TEXT_MAX];
+
+	if (stats->packs_put_off == 0 || prune_done(stats) + stats->files_half > 0)
+		return 0;
+	return cairn_err_set(
+		err, CAIRN_NO_SPACE,
+		"no pack is without use, and there is no room to write %" PRIu64
+		" packs anew; nothing was deleted: %s must be free for one of them, or "
+		"more backups be forgotten",
+		stats->packs_put_off,
+		stats->room_needed ? cairn_format_size(stats->room_needed, need) : "more space");
+}
+
+/* The store had less space than it said, or cannot say: what was rewritten so far is deleted by the
+ * next pass, which writes no packs. */
+static int prune_start_over(struct repo *repo, struct cairn_err *err)
+{
+	repo_packer_free(repo->packer);
+	repo->packer = NULL;
+	repo->failed = false;
+	return repo_packer_new(repo, &repo->packer, err);
+}
+
+/* Packs that the pass before wrote and could not use are not garbage that this one found. */
+static void prune_disown(struct repo_prune_stats *stats, const struct repo_prune_stats *failed)
+{
+	if (stats->packs_unknown > failed->packs_unknown)
+		stats->packs_unknown = failed->packs_unknown;
+	if (stats->bytes_unknown > failed->bytes_unknown) {
+		stats->bytes_freed -= stats->bytes_unknown - failed->bytes_unknown;
+		stats->bytes_unknown = failed->bytes_unknown;
+	}
+}
+
+/* What is left to try: how much the next pass may write, and what it follows. */
+struct prune_course {
+	uint64_t room;    /* of this pass; 0: it only deletes */
+	uint64_t smaller; /* of the pass after one that only deletes */
+	unsigned failures;
+	struct repo_prune_stats failed; /* of the last failure */
+};
+
+static void prune_try_less(struct prune_course *course, const struct repo_prune_stats *failed)
+{
+	course->failures++;
+	course->failed = *failed;
+	course->smaller = course->failures < FAILURES_MAX ? failed->bytes_repacked / 2 : 0;
+	course->room = 0;
+}
+
+/* True if another pass may get further: this one made room, or the next is to write less. */
+static bool prune_goes_on(struct prune_course *course, struct repo *repo,
+			  const struct repo_prune_stats *stats)
+{
+	bool again = stats->packs_put_off > 0 && (prune_done(stats) > 0 || course->smaller > 0 ||
+						  repo_store_reserve_release(repo->store));
+
+	if (course->room == 0)
+		course->room = course->smaller;
+	else if (course->room <= UINT64_MAX / 2)
+		course->room *= 2; /* what was written freed about as much */
+	course->smaller = 0;
+	return again;
+}
+
+/* Where space is short, a pass makes room for the next one. */
+static int prune_passes(struct repo *repo, const struct repo_prune_options *options,
+			struct repo_prune_stats *total, struct cairn_err *err)
+{
+	struct prune_course course = {.room = UINT64_MAX};
+	bool again = true;
 	int rc = 0;
 
-	if (change)
-		rc = pruning->short_of_room
-			     ? repo_prune_thin(repo, &pruning->plan, &pruning->old, err)
-			     : replace_indexes(pruning, err);
-	if (rc == 0)
-		rc = repo_may_delete(repo, err);
-	if (rc == 0 && (change || pruning->stats.packs_unknown > 0))
-		rc = cairn_parallel_each(pruning->packs.n, threads, remove_pack, pruning, err);
-	return rc < 0 ? rc : prune_sweep(pruning, err);
-}
+	for (unsigned i = 0; rc == 0 && again && i < PASSES_MAX; i++) {
+		const struct repo_prune_how how = {.is_first = i == 0, .room = course.room};
+		struct repo_prune_stats stats = {0};
 
-/* The index in memory no longer describes the repository. */
-static int renew_index(struct repo *repo, struct cairn_err *err)
-{
-	struct repo_index *index = repo_index_new();
-
-	if (!index)
-		return cairn_err_nomem(err, "an index");
-	repo_index_free(repo->index);
-	repo->index = index;
-	repo->index_loaded = false;
-	return repo_load_index(repo, err);
+		rc = repo_prune_pass(repo, options, &how, &stats, err);
+		if (rc == CAIRN_NO_SPACE && course.room > 0 && !options->dry_run) {
+			prune_try_less(&course, &stats);
+			rc = prune_start_over(repo, err);
+			continue;
+		}
+		if (rc < 0)
+			break;
+		if (course.room == 0)
+			prune_disown(&stats, &course.failed);
+		prune_sum_up(total, &stats);
+		again = !options->dry_run && prune_goes_on(&course, repo, &stats);
+	}
+	return rc;
 }
 
 int repo_prune(struct repo *repo, const struct repo_prune_options *options,
 	       struct repo_prune_stats *ret, struct cairn_err *err)
 {
-	struct pruning pruning = {
-		.repo = repo, .options = options, .mutex = PTHREAD_MUTEX_INITIALIZER};
+	struct repo_prune_stats total = {0};
 	int rc = options->dry_run ? 0 : repo_may_delete(repo, err);
 
 	/* Blobs that this process stored before must be in an index first. */
 	if (rc == 0 && repo->index_loaded)
 		rc = repo_packer_flush(repo->packer, err);
+	if (rc == 0 && !options->dry_run)
+		rc = prune_sweep(repo, &total, err);
 	if (rc == 0)
-		rc = prune_survey(&pruning, err);
-	if (rc == 0 && !options->dry_run) {
-		rc = carry_out(&pruning, err);
-		if (rc == 0)
-			rc = renew_index(repo, err);
-	}
-	repo_walk_done(&pruning.walk);
-	repo_prune_plan_done(&pruning.plan);
-	repo_names_done(&pruning.old);
-	repo_names_done(&pruning.packs);
+		rc = prune_passes(repo, options, &total, err);
 	if (rc == 0)
-		*ret = pruning.stats;
+		rc = nothing_fits(&total, err);
+	if (rc == 0)
+		*ret = total;
 	return rc;
 }

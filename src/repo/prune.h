@@ -8,9 +8,11 @@
  * old index, old packs. After a crash at any point the repository is consistent,
  * and the next prune completes the work.
  *
- * On a full disk no pack is rewritten, and index files are replaced one by one:
- * that needs the space of one index file, which the store's reserve provides. The
- * deleted packs make space for the next prune.
+ * Where space is short, this is repeated: packs without a used blob are deleted first, then
+ * as many are rewritten as there is room for, those with the largest unused part first. On a
+ * full disk index files are replaced one by one: that needs the space of one index file, which
+ * the store's reserve provides; a file for which there is no space keeps the packs that it names
+ * until the next pass.
  */
 #ifndef CAIRN_REPO_PRUNE_H
 #define CAIRN_REPO_PRUNE_H
@@ -36,9 +38,12 @@ struct repo_prune_stats {
 	uint64_t blobs_used, blobs_unused, blobs_duplicate;
 	uint64_t bytes_used, bytes_unused; /* as stored */
 	uint64_t packs_kept, packs_deleted, packs_repacked;
-	uint64_t packs_put_off; /* not rewritten, because the store has no space */
-	uint64_t packs_unknown; /* in no index; deleted too */
-	uint64_t files_half;    /* left half-written by a writer that died; deleted too */
+	uint64_t packs_put_off; /* not rewritten or deleted, because the store has no space */
+	uint64_t room_needed;   /* space that one of these takes; 0: not known */
+	uint64_t packs_unknown, bytes_unknown; /* in no index; deleted too */
+	uint64_t files_half; /* left half-written by a writer that died; deleted too */
+	uint64_t
+		snapshots_late; /* saved meanwhile by a writer without a lock, incomplete; removed */
 	uint64_t bytes_freed, bytes_repacked;
 };
 
@@ -46,10 +51,10 @@ struct repo_prune_stats {
  *
  * CAIRN_DATA_LOSS     a blob that a snapshot needs is missing or damaged: nothing
  *                     was deleted
- * CAIRN_ABORTED       the lock was lost, or a snapshot was removed meanwhile
+ * CAIRN_ABORTED       the lock was lost, or a snapshot was removed or saved meanwhile
  * CAIRN_CANCELLED     requested (repo_store_options.cancelled); the next prune completes the work
  * CAIRN_PRECONDITION  no exclusive lock
- * CAIRN_NO_SPACE      no space to rewrite packs, and none could be deleted without that
+ * CAIRN_NO_SPACE      no space to rewrite packs, and nothing could be deleted without that
  */
 int repo_prune(struct repo *repo, const struct repo_prune_options *options,
 	       struct repo_prune_stats *ret, struct cairn_err *err);

@@ -82,6 +82,13 @@ struct candidate {
 	double waste; /* the unused fraction */
 };
 
+static struct candidate candidate_of(const struct repo_prune_plan *plan, uint32_t p)
+{
+	double used = (double)plan->packs[p].used, unused = (double)plan->packs[p].unused;
+
+	return (struct candidate){p, unused / (used + unused)};
+}
+
 static int most_waste_first(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
@@ -105,8 +112,7 @@ static int choose_wasteful(struct repo_prune_plan *plan, const struct repo_prune
 
 		if (pack->fate != REPO_FATE_KEEP || pack->unused == 0)
 			continue;
-		list[n++] = (struct candidate){p, (double)pack->unused /
-							  (double)(pack->used + pack->unused)};
+		list[n++] = candidate_of(plan, p);
 		waste += pack->unused;
 	}
 	qsort(list, n, sizeof(*list), most_waste_first);
@@ -116,6 +122,7 @@ static int choose_wasteful(struct repo_prune_plan *plan, const struct repo_prune
 		if (options->max_repack_bytes && repack + pack->used > options->max_repack_bytes)
 			continue;
 		pack->fate = REPO_FATE_REPACK;
+		pack->wasteful = true;
 		repack += pack->used;
 		waste -= pack->unused;
 	}
@@ -123,25 +130,40 @@ static int choose_wasteful(struct repo_prune_plan *plan, const struct repo_prune
 }
 
 /* Packs for which there is no space are left unchanged. */
-static void put_off(struct repo_prune_plan *plan, uint64_t room, struct repo_prune_stats *stats)
+static int put_off(struct repo_prune_plan *plan, uint64_t room, struct repo_prune_stats *stats,
+		   struct cairn_err *err)
 {
-	for (uint32_t p = 0; p < plan->n; p++) {
-		struct repo_pack_plan *pack = &plan->packs[p];
+	cairn_auto_free struct candidate *list = cairn_calloc(plan->n, sizeof(*list));
+	uint32_t n = 0;
+
+	if (!list)
+		return cairn_err_nomem(err, "a plan");
+	for (uint32_t p = 0; p < plan->n; p++)
+		if (plan->packs[p].fate == REPO_FATE_REPACK)
+			list[n++] = candidate_of(plan, p);
+	qsort(list, n, sizeof(*list), most_waste_first);
+	for (uint32_t i = 0; i < n; i++) {
+		struct repo_pack_plan *pack = &plan->packs[list[i].pack];
 		uint64_t need = pack->used + pack->used / HEADER_PART;
 
-		if (pack->fate != REPO_FATE_REPACK)
-			continue;
-		if (need > room) {
-			pack->fate = REPO_FATE_KEEP;
-			stats->packs_put_off++;
-		} else {
+		if (need <= room) {
 			room -= need;
+			continue;
 		}
+		pack->fate = REPO_FATE_KEEP;
+		if (!pack->wasteful) /* it would free nothing */
+			continue;
+		stats->packs_put_off++;
+		if (plan->need == 0 || need < plan->need)
+			plan->need = need;
 	}
+	return 0;
 }
 
-static void prune_plan_count(const struct repo_prune_plan *plan, struct repo_prune_stats *stats)
+void repo_prune_plan_count(const struct repo_prune_plan *plan, struct repo_prune_stats *stats)
 {
+	stats->packs_kept = stats->packs_deleted = stats->packs_repacked = 0;
+	stats->bytes_repacked = stats->bytes_freed = 0;
 	for (uint32_t p = 0; p < plan->n; p++) {
 		const struct repo_pack_plan *pack = &plan->packs[p];
 
@@ -180,8 +202,10 @@ int repo_prune_plan(struct repo_index *index, const struct repo_walk *walk, uint
 	if (rc < 0)
 		return rc;
 	choose_small(index, &plan, pack_size);
-	put_off(&plan, room, stats);
-	prune_plan_count(&plan, stats);
+	rc = put_off(&plan, room, stats, err);
+	if (rc < 0)
+		return rc;
+	repo_prune_plan_count(&plan, stats);
 	*ret = plan;
 	plan = (struct repo_prune_plan){0};
 	return 0;

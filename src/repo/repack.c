@@ -24,7 +24,7 @@ static int move_blob(struct repo *repo, const struct repo_pack_blob *blob, uint8
 	struct repo_place place = {.length = blob->length, .plain = blob->plain};
 	cairn_auto_free uint8_t *out = NULL, *again = NULL;
 	struct repo_codec *codec = NULL;
-	uint32_t entry;
+	struct repo_sealed fresh = {.id = blob->id, .plain = blob->plain, .n = blob->length};
 	int rc;
 
 	if (repo_place_size(&place) > REPO_BLOB_MAX)
@@ -46,10 +46,10 @@ static int move_blob(struct repo *repo, const struct repo_pack_blob *blob, uint8
 	repo_codec_put(&repo->codecs, codec);
 	if (rc == 0)
 		rc = repo_index_reserve_copy(repo->index, (enum repo_blob_type)blob->type,
-					     &blob->id, &entry, err);
+					     &blob->id, &fresh.entry, err);
 	if (rc == 0)
-		rc = repo_packer_append(repo->packer, (enum repo_blob_type)blob->type, &blob->id,
-					entry, again, blob->length, blob->plain, err);
+		rc = repo_packer_append(repo->packer, (enum repo_blob_type)blob->type, &fresh, 1,
+					again, err);
 	return rc;
 }
 

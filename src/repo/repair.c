@@ -72,7 +72,10 @@ static int remove_damaged(struct repo *repo, const struct repo_names *names, con
 	for (size_t i = 0; rc == 0 && i < names->n; i++) {
 		if (!damaged[i])
 			continue;
-		rc = repo_store_remove(repo->store, REPO_FILE_INDEX, &names->items[i].name, err);
+		rc = repo_may_delete_more(repo, err);
+		if (rc == 0)
+			rc = repo_store_remove(repo->store, REPO_FILE_INDEX, &names->items[i].name,
+					       err);
 		*ret_files += rc == 0;
 	}
 	return rc;

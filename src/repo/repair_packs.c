@@ -90,9 +90,12 @@ static int remove_old_index(struct repo_checking *checking, struct cairn_err *er
 	struct repo *repo = checking->repo;
 	int rc = repo_may_delete(repo, err);
 
-	for (size_t i = 0; rc == 0 && i < checking->indexes.n; i++)
-		rc = repo_store_remove(repo->store, REPO_FILE_INDEX,
-				       &checking->indexes.items[i].name, err);
+	for (size_t i = 0; rc == 0 && i < checking->indexes.n; i++) {
+		rc = repo_may_delete_more(repo, err);
+		if (rc == 0)
+			rc = repo_store_remove(repo->store, REPO_FILE_INDEX,
+					       &checking->indexes.items[i].name, err);
+	}
 	return rc;
 }
 
@@ -107,7 +110,10 @@ static int remove_dropped(struct repo_checking *checking, struct cairn_err *err)
 		struct repo_id id;
 
 		repo_index_pack_at(repo->index, p, &id);
-		if (checking->bad_packs[p] && repo_names_find(&checking->packs, &id))
+		if (!checking->bad_packs[p] || !repo_names_find(&checking->packs, &id))
+			continue;
+		rc = repo_may_delete_more(repo, err);
+		if (rc == 0)
 			rc = repo_store_remove(repo->store, REPO_FILE_PACK, &id, err);
 	}
 	return rc;

@@ -74,6 +74,7 @@ int repo_new(const struct repo_options *options, struct repo **ret, struct cairn
 	pthread_mutex_init(&repo->doubt_mutex, NULL);
 	pthread_mutex_init(&repo->fail_mutex, NULL);
 	pthread_mutex_init(&repo->settle_mutex, NULL);
+	repo_tree_ahead_init(&repo->tree_ahead);
 	repo->cancelled = options->store.cancelled;
 	repo_codec_pool_init(&repo->codecs, &(struct repo_key){{0}},
 			     options->level ? options->level : REPO_LEVEL_DEFAULT);
@@ -118,7 +119,12 @@ void repo_close(struct repo *repo)
 	pthread_mutex_destroy(&repo->doubt_mutex);
 	pthread_mutex_destroy(&repo->fail_mutex);
 	pthread_mutex_destroy(&repo->settle_mutex);
+	repo_tree_ahead_done(&repo->tree_ahead);
+	repo_names_done(&repo->adopted);
 	repo_names_done(&repo->early_names);
+	repo_names_done(&repo->unsure_names);
+	repo_survey_done(&repo->opened);
+	repo_survey_done(&repo->settled);
 	repo_names_done(&repo->packs_listed);
 	repo_names_done(&repo->packs_doubted);
 	repo_names_done(&repo->index_listed);
@@ -185,8 +191,10 @@ int repo_find_key(struct repo *repo, const struct repo_options *options,
 {
 	cairn_cleanup(repo_names_done) struct repo_names names = {0};
 	struct cairn_err other = {0};
-	int rc = repo_names_list(repo->store, REPO_FILE_KEY, &names, err);
+	int rc = 0;
 
+	if (!repo_survey_use(&repo->opened, REPO_FILE_KEY, &names))
+		rc = repo_names_list(repo->store, REPO_FILE_KEY, &names, err);
 	if (rc < 0)
 		return rc;
 	for (size_t i = 0; i < names.n && i < KEYS_MAX; i++) {
@@ -261,12 +269,15 @@ static bool has_config(struct repo *repo)
 
 int repo_open(const struct repo_options *options, struct repo **ret, struct cairn_err *err)
 {
+	static const enum repo_file needed[] = {REPO_FILE_KEY};
 	cairn_cleanup(repo_closep) struct repo *repo = NULL;
 	int rc = repo_new(options, &repo, err);
 
 	if (rc < 0)
 		return rc;
-	rc = repo_find_key(repo, options, fits_config, err);
+	rc = repo_survey_take(repo->store, needed, 1, &repo->opened, err);
+	if (rc == 0)
+		rc = repo_find_key(repo, options, fits_config, err);
 	if ((rc == CAIRN_NOT_FOUND || rc == CAIRN_DATA_LOSS || rc == CAIRN_UNAUTHENTICATED) &&
 	    !has_config(repo))
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no repository");
@@ -310,14 +321,20 @@ int repo_may_delete(struct repo *repo, struct cairn_err *err)
 	if (!repo->lock || !repo_lock_exclusive(repo->lock))
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "the repository is not locked exclusively");
-	return repo_lock_verify(repo->lock, err);
+	return repo_lock_verify(repo->lock, NULL, err);
 }
 
-int repo_check_lock(struct repo *repo, struct cairn_err *err)
+int repo_may_delete_more(struct repo *repo, struct cairn_err *err)
 {
-	int rc = repo_settle(repo, err);
+	uint64_t now = repo_lock_clock_ms();
+	int rc;
 
-	return rc == 0 && repo->lock ? repo_lock_verify(repo->lock, err) : rc;
+	if (now - repo->may_delete_ms < REPO_LOCK_FRESH_MS)
+		return 0;
+	rc = repo_may_delete(repo, err);
+	if (rc == 0)
+		repo->may_delete_ms = now;
+	return rc;
 }
 
 bool repo_unlocked(const struct repo *repo)
@@ -346,6 +363,7 @@ void repo_expect(struct repo *repo, uint64_t bytes)
 {
 	if (!repo->pack_size_given)
 		repo->pack_size = repo_pack_size_for(bytes);
+	repo->expected = repo->bytes_new + bytes;
 }
 
 void repo_get_stats(struct repo *repo, struct repo_stats *ret)

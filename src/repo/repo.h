@@ -142,7 +142,8 @@ int repo_check_lock(struct repo *repo, struct cairn_err *err);
  */
 int repo_settle(struct repo *repo, struct cairn_err *err);
 
-/* True when repo_settle() failed with CAIRN_ABORTED. */
+/* True when repo_settle() or repo_check_lock() found the repository locked or pruned by another
+ * process: open it again without lock_early. */
 bool repo_collided(const struct repo *repo);
 
 /* True when a requested lock could not be written and was omitted (lock_optional).

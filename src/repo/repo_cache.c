@@ -170,15 +170,15 @@ static bool is_intact(const struct repo *repo, const struct repo_id *name)
 }
 
 /* The index file with that number, counted over all caches; NULL if there are fewer. */
-static const struct repo_named *repo_cache_name_at(struct repo_index_cache **caches,
-						   size_t n_caches, size_t number,
-						   struct repo_index_cache **ret_cache)
+static const struct repo_named *repo_cache_name_at(const struct repo *repo, size_t number,
+						   const struct repo_index_cache **ret_cache)
 {
-	for (size_t i = 0; i < n_caches; i++) {
+	for (size_t i = 0; i < repo_index_attached(repo->index); i++) {
 		size_t n;
-		const struct repo_named *names = repo_index_cache_names(caches[i], &n);
+		const struct repo_named *names;
 
-		*ret_cache = caches[i];
+		*ret_cache = repo_index_attached_at(repo->index, i);
+		names = repo_index_cache_names(*ret_cache, &n);
 		if (number < n)
 			return &names[number];
 		number -= n;
@@ -186,25 +186,23 @@ static const struct repo_named *repo_cache_name_at(struct repo_index_cache **cac
 	return NULL;
 }
 
-/* A listing shows that an index file exists, not that it is readable. So each run reads
- * some of them, starting at a random one, so that all are read over time; a small index is
- * read completely. Returns the cache that contains an unreadable index file, or NULL. */
-static struct repo_index_cache *find_damaged(const struct repo *repo,
-					     struct repo_index_cache **caches, size_t n)
+/* Returns the attached cache that contains an unreadable index file, of those that are read, or
+ * NULL. */
+static const struct repo_index_cache *find_damaged(const struct repo *repo)
 {
 	uint64_t total = 0, bytes = 0, start = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		size_t k;
+	for (size_t i = 0; i < repo_index_attached(repo->index); i++) {
+		size_t n;
 
-		(void)repo_index_cache_names(caches[i], &k);
-		total += k;
+		(void)repo_index_cache_names(repo_index_attached_at(repo->index, i), &n);
+		total += n;
 	}
 	(void)cairn_random_bytes(&start, sizeof(start), NULL);
 	for (uint64_t i = 0; i < total && i < REPO_CACHE_CHECK_FILES; i++) {
 		size_t number = (size_t)((start % total + i) % total);
-		struct repo_index_cache *cache = NULL;
-		const struct repo_named *named = repo_cache_name_at(caches, n, number, &cache);
+		const struct repo_index_cache *cache = NULL;
+		const struct repo_named *named = repo_cache_name_at(repo, number, &cache);
 
 		bytes += named ? named->size : 0;
 		if (!named || (i > 0 && bytes > REPO_CACHE_CHECK_BYTES))
@@ -215,19 +213,17 @@ static struct repo_index_cache *find_damaged(const struct repo *repo,
 	return NULL;
 }
 
-/* If an index file in the store is damaged, its cached entries must not be used, because
- * restic could not find the blobs. All caches are dropped, so the index is read from the
- * store and the damage is reported. */
-static bool drop_damaged(const struct repo *repo, struct repo_index_cache **caches, size_t n)
+int repo_cache_check(struct repo *repo, bool idle, struct cairn_err *err)
 {
-	struct repo_index_cache *damaged = find_damaged(repo, caches, n);
+	const struct repo_index_cache *damaged;
 
+	if (idle && repo->packs_listed.n > REPO_CACHE_CHECK_PACKS)
+		return 0;
+	damaged = find_damaged(repo);
 	if (!damaged)
-		return false;
+		return 0;
 	(void)unlink(repo_index_cache_path(damaged));
-	for (size_t i = 0; i < n; i++)
-		repo_index_cache_free(caches[i]);
-	return true;
+	return repo_load_index(repo, err);
 }
 
 /* Attaches all caches except those that larger ones cover completely. */
@@ -275,8 +271,6 @@ void repo_cache_attach(struct repo *repo)
 	}
 	if (dir)
 		closedir(dir);
-	if (drop_damaged(repo, caches, n))
-		n = 0;
 	qsort(caches, n, sizeof(*caches), by_blobs);
 	attach_all(repo, caches, n);
 	repo->cache_used = n > 0;

@@ -5,8 +5,8 @@
  * Five kinds of files, all only to save work; the directory may be deleted at any time.
  *   index-…   contents of index files (index_cache.h). Valid while each of these files
  *             is in the store's listing with its size: they are named by their content, so
- *             they never change. A few of them, different ones each time, are read again:
- *             one whose bytes were damaged is still listed.
+ *             they never change. repo_cache_check() reads a few of them again, different
+ *             ones each time: one whose bytes were damaged is still listed.
  *   whole-…   a tree all of whose blobs were found, and the index files that were there
  *             then. While these are all listed, and all packs that they name are too, nothing
  *             that the tree needs can be missing: it need not be walked again.
@@ -35,8 +35,22 @@ struct repo_id;
  * some 600 000 blobs, which take 100 MiB while they are sorted. */
 #define REPO_LOAD_PART ((uint64_t)24 << 20)
 
+/* Packs above which a backup without changes reads no index file again. */
+#define REPO_CACHE_CHECK_PACKS 4096U
+
 /* Attaches the cached indexes that match repo->index_listed. */
 void repo_cache_attach(struct repo *repo);
+
+/* Reads some of the index files that the attached caches represent, from a random one on, so that
+ * all are read over time; a small index is read completely. A listing shows that an index file
+ * exists, not that it is readable, and restic could not find blobs that only a cache knows. If one
+ * is damaged, the index is loaded from the repository. `idle`: the caller adds nothing, and in a
+ * repository of more than REPO_CACHE_CHECK_PACKS packs, whose listing alone takes several requests,
+ * nothing is read.
+ *
+ * CAIRN_DATA_LOSS  an index file is damaged
+ */
+int repo_cache_check(struct repo *repo, bool idle, struct cairn_err *err);
 
 /* Checks whether an attached cache turned out to be damaged. If so, it is removed and its
  * index files are loaded from the repository, so blobs that were not found before may

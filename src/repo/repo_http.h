@@ -24,7 +24,7 @@ struct repo_store_options;
 #define REPO_HTTP_RETRY_MS    ((uint64_t)15 * 60 * 1000)
 #define REPO_HTTP_STALL_MS    ((uint64_t)60 * 1000)
 #define REPO_HTTP_CONNECT_MS  15000L
-#define REPO_HTTP_CONNECTIONS 5     /* requests at a time */
+#define REPO_HTTP_CONNECTIONS 8     /* requests at a time */
 #define REPO_HTTP_ERROR_MAX   16384 /* maximum kept of an error response */
 
 struct repo_request {

@@ -15,6 +15,8 @@
 #include "repo/names.h"
 #include "repo/repo.h"
 #include "repo/repo_config.h"
+#include "repo/survey.h"
+#include "repo/tree_ahead.h"
 
 struct repo_index;
 struct repo_lock;
@@ -42,6 +44,7 @@ struct repo {
 	char *username;
 	uint64_t pack_size; /* may grow before the first blob is put */
 	bool pack_size_given;
+	uint64_t expected; /* bytes of the backup, at most; set as pack_size is */
 	_Atomic(struct ZSTD_CCtx_s *)
 		tree_context; /* of a tree writer, to be used again; or NULL */
 	struct repo_index *index;
@@ -63,15 +66,22 @@ struct repo {
 	bool cache_used;                 /* a cache was attached */
 	uint32_t cache_min;              /* REPO_CACHE_BLOBS_MIN; less in tests */
 	uint64_t load_part;              /* REPO_LOAD_PART; less in tests */
+	struct repo_tree_ahead tree_ahead;
 	struct repo_packer *packer;
 	struct repo_lock *lock; /* NULL: none */
 	atomic_bool early;      /* the second check is still pending */
 	atomic_bool collided;
-	atomic_bool damaged; /* damage was reported */
+	atomic_uint_fast64_t may_delete_ms; /* when repo_may_delete_more() last looked */
+	atomic_bool damaged;                /* damage was reported */
 	bool unlocked;
-	pthread_mutex_t settle_mutex;  /* held while waiting for that; guards what follows */
-	struct repo_names early_names; /* index files that were loaded before it */
-	pthread_mutex_t fail_mutex;    /* guards `failure` */
+	struct repo_names adopted;      /* packs of interrupted writers that this one builds on */
+	pthread_mutex_t settle_mutex;   /* held while waiting for that; guards what follows */
+	struct repo_names early_names;  /* index files that were loaded before it */
+	bool early_surveyed;            /* these are from `opened` */
+	struct repo_names unsure_names; /* those that repo_check_lock() compares once more */
+	struct repo_survey opened;      /* at opening, until a lock had to be waited for */
+	struct repo_survey settled;     /* at the second check */
+	pthread_mutex_t fail_mutex;     /* guards `failure` */
 	struct cairn_err failure;
 	atomic_bool failed;
 	atomic_uint_fast64_t blobs_new, bytes_new, bytes_stored, blobs_known, packs_stored,
@@ -107,6 +117,11 @@ int repo_file_load(struct repo *repo, enum repo_file kind, const struct repo_id 
 int repo_file_save(struct repo *repo, enum repo_file kind, const void *json, size_t n,
 		   struct repo_id *ret_name, struct cairn_err *err);
 
+/* The same with repo_store_put_gated(). */
+int repo_file_save_gated(struct repo *repo, enum repo_file kind, const void *json, size_t n,
+			 const struct repo_store_gate *gate, struct repo_id *ret_name,
+			 struct cairn_err *err);
+
 /* Reads from the store and counts the bytes. */
 int repo_read(struct repo *repo, const struct repo_id *pack, uint64_t offset, void *out, size_t n,
 	      struct cairn_err *err);
@@ -121,5 +136,10 @@ int repo_may_write(struct repo *repo, struct cairn_err *err);
 /* CAIRN_PRECONDITION unless the exclusive lock is held; CAIRN_ABORTED when it
  * was lost. */
 int repo_may_delete(struct repo *repo, struct cairn_err *err);
+
+/* The same before each of many deletions: looks again if the last look is older than
+ * REPO_LOCK_FRESH_MS. A process that was stopped meanwhile must not delete what others, to whom
+ * its lock was stale, have built upon. */
+int repo_may_delete_more(struct repo *repo, struct cairn_err *err);
 
 #endif

@@ -2,8 +2,8 @@
 
 #include "repo/repo_lock.h"
 
+#include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "base/wait.h"
 #include "repo/instant.h"
 #include "repo/lock_list.h"
@@ -38,12 +39,11 @@ struct repo_lock {
 	struct cairn_err settled_err;
 	bool lost;
 	struct repo_id name;
-	uint64_t written_ms; /* as boot_ms() */
-	int64_t ahead_ms;    /* time of day minus boot_ms() then */
+	uint64_t written_ms; /* as repo_lock_clock_ms() */
+	int64_t ahead_ms;    /* time of day minus repo_lock_clock_ms() then */
 };
 
-/* A clock that continues while the machine sleeps, and is never set. */
-static uint64_t boot_ms(void)
+uint64_t repo_lock_clock_ms(void)
 {
 	struct timespec now;
 
@@ -53,7 +53,7 @@ static uint64_t boot_ms(void)
 
 static int64_t ahead_ms(void)
 {
-	return (int64_t)(cairn_now_ns() / CAIRN_NS_PER_MS) - (int64_t)boot_ms();
+	return (int64_t)(cairn_now_ns() / CAIRN_NS_PER_MS) - (int64_t)repo_lock_clock_ms();
 }
 
 /* True if the time of day was set since the lock was last written. */
@@ -128,7 +128,7 @@ static int repo_lock_renew(struct repo_lock *lock, struct cairn_err *err)
 	if (rc < 0)
 		return rc;
 	lock->name = fresh;
-	lock->written_ms = boot_ms();
+	lock->written_ms = repo_lock_clock_ms();
 	lock->ahead_ms = ahead;
 	pthread_mutex_unlock(&lock->mutex);
 	rc = repo_store_remove(lock->repo->store, REPO_FILE_LOCK, &old, err);
@@ -140,31 +140,50 @@ static int repo_lock_renew(struct repo_lock *lock, struct cairn_err *err)
  * machines may then consider the lock stale. True if the lock is to be released. */
 static bool wait_to_renew(struct repo_lock *lock, uint64_t ms)
 {
-	uint64_t begun = boot_ms(), passed = 0;
+	uint64_t begun = repo_lock_clock_ms(), passed = 0;
 
 	while (passed < ms && !clock_jumped(lock)) {
 		uint64_t left = ms - passed;
 
 		if (wait_for_stop(lock, left < REPO_LOCK_LOOK_MS ? left : REPO_LOCK_LOOK_MS))
 			return true;
-		passed = boot_ms() - begun;
+		passed = repo_lock_clock_ms() - begun;
 	}
 	return lock->stop;
 }
 
+/* Lists locks and, for an early lock, what may have changed before it was certain. */
+static int repo_lock_survey(struct repo *repo, bool early, struct repo_survey *ret,
+			    struct cairn_err *err)
+{
+	static const enum repo_file kinds[] = {REPO_FILE_LOCK, REPO_FILE_INDEX};
+
+	if (early && repo->store->ops->list_rest)
+		return repo_survey_take(repo->store, kinds, 2, ret, err);
+	return repo_names_list(repo->store, REPO_FILE_LOCK, &ret->names[REPO_FILE_LOCK], err);
+}
+
 /* Checks that the lock still exists and that no other lock excludes it. If it must
  * withdraw, its file is removed. */
-static int repo_lock_look_again(struct repo_lock *lock, struct cairn_err *err)
+static int repo_lock_look_again(struct repo_lock *lock, bool early, struct cairn_err *err)
 {
+	cairn_cleanup(repo_survey_done) struct repo_survey survey = {0};
+	const struct repo_names *locks = &survey.names[REPO_FILE_LOCK];
 	struct repo *repo = lock->repo;
-	bool listed = false;
-	int rc = repo_lock_conflict(repo, lock->exclusive, &lock->name, &listed, err);
+	int rc = repo_lock_survey(repo, early, &survey, err);
 
-	if (rc == 0 && !listed)
+	if (rc == 0)
+		rc = repo_lock_conflict(repo, lock->exclusive, &lock->name, locks, err);
+	if (rc == 0 && !repo_names_find(locks, &lock->name))
 		rc = repo_lock_there(repo, &lock->name, err);
-	if (rc < 0)
+	if (rc < 0) {
 		repo_store_remove(repo->store, REPO_FILE_LOCK, &lock->name, NULL);
-	return rc;
+		return rc;
+	}
+	repo_survey_done(&repo->settled);
+	repo->settled = survey;
+	survey = (struct repo_survey){0};
+	return 0;
 }
 
 /* Pauses before the second check. Sleeps in slices, so that the pause has its full length
@@ -195,7 +214,7 @@ static bool repo_lock_do_settle(struct repo_lock *lock)
 		rc = cairn_err_set(&err, CAIRN_ABORTED, "the repository is being closed");
 	} else {
 		pthread_mutex_unlock(&lock->mutex);
-		rc = repo_lock_look_again(lock, &err);
+		rc = repo_lock_look_again(lock, true, &err);
 		pthread_mutex_lock(&lock->mutex);
 	}
 	lock->settled = true;
@@ -230,14 +249,8 @@ static void *repo_lock_keep(void *arg)
 
 static int repo_lock_start(struct repo_lock *lock, struct cairn_err *err)
 {
-	sigset_t all, old;
-	int rc;
+	int rc = cairn_thread_start(&lock->thread, NULL, NULL, repo_lock_keep, lock);
 
-	/* Signals are for the program's own threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&lock->thread, NULL, repo_lock_keep, lock);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc != 0)
 		return cairn_err_sys(err, rc, "start the thread that renews the lock");
 	lock->running = true;
@@ -274,6 +287,9 @@ static int write_lock_first(struct repo_lock *lock, struct cairn_err *err)
 	if (rc == CAIRN_NO_SPACE && lock->exclusive &&
 	    repo_store_reserve_release(lock->repo->store))
 		rc = repo_lock_write_lock(lock->repo, lock->exclusive, &lock->name, err);
+	if (rc == CAIRN_NO_SPACE && lock->exclusive && err && err->sys_errno != ENOMEM)
+		return cairn_err_wrap(err, "there is no room for a lock, which a prune needs too: "
+					   "delete or move away any other file of this disk");
 	return rc;
 }
 
@@ -281,20 +297,27 @@ static int write_lock_first(struct repo_lock *lock, struct cairn_err *err)
  * two steps happen later. */
 static int try_take(struct repo_lock *lock, bool early, struct cairn_err *err)
 {
+	cairn_cleanup(repo_names_done) struct repo_names locks = {0};
 	struct repo *repo = lock->repo;
-	int rc = repo_lock_conflict(repo, lock->exclusive, NULL, NULL, err);
+	int rc = 0;
 
+	if (!repo_survey_use(&repo->opened, REPO_FILE_LOCK, &locks)) {
+		repo_survey_done(&repo->opened);
+		rc = repo_names_list(repo->store, REPO_FILE_LOCK, &locks, err);
+	}
+	if (rc == 0)
+		rc = repo_lock_conflict(repo, lock->exclusive, NULL, &locks, err);
 	if (rc < 0)
 		return rc;
 	lock->ahead_ms = ahead_ms();
 	rc = write_lock_first(lock, err);
 	if (rc < 0)
 		return rc;
-	lock->written_ms = boot_ms();
+	lock->written_ms = repo_lock_clock_ms();
 	if (early)
 		return 0;
 	cairn_sleep_ms(lock->pause_ms);
-	return repo_lock_look_again(lock, err);
+	return repo_lock_look_again(lock, false, err);
 }
 
 int repo_lock_take(struct repo *repo, const struct repo_options *options, struct repo_lock **ret,
@@ -302,7 +325,7 @@ int repo_lock_take(struct repo *repo, const struct repo_options *options, struct
 {
 	struct repo_lock *lock = lock_new(repo, options->lock == REPO_LOCK_EXCLUSIVE);
 	bool early = options->lock_early && options->lock == REPO_LOCK_SHARED;
-	uint64_t start_ms = boot_ms(), pause = 100;
+	uint64_t start_ms = repo_lock_clock_ms(), pause = 100;
 	int rc;
 
 	if (!lock)
@@ -311,7 +334,8 @@ int repo_lock_take(struct repo *repo, const struct repo_options *options, struct
 	lock->pause_ms = options->lock_pause_ms ? options->lock_pause_ms : REPO_LOCK_PAUSE_MS;
 	lock->settled = !early;
 	while ((rc = try_take(lock, early, err)) == CAIRN_ABORTED &&
-	       boot_ms() - start_ms < options->lock_wait_ms && repo_go_on(repo, NULL) == 0) {
+	       repo_lock_clock_ms() - start_ms < options->lock_wait_ms &&
+	       repo_go_on(repo, NULL) == 0) {
 		/* Two processes that collide repeatedly must not stay
 		 * synchronised. */
 		cairn_sleep_ms(pause + (uint64_t)getpid() % 97);
@@ -383,7 +407,7 @@ bool repo_lock_exclusive(const struct repo_lock *lock)
 	return lock->exclusive;
 }
 
-int repo_lock_verify(struct repo_lock *lock, struct cairn_err *err)
+int repo_lock_verify(struct repo_lock *lock, const struct repo_names *listed, struct cairn_err *err)
 {
 	struct repo_id name, now;
 	int rc = 0;
@@ -396,11 +420,11 @@ int repo_lock_verify(struct repo_lock *lock, struct cairn_err *err)
 			rc = cairn_err_set(err, CAIRN_ABORTED,
 					   "the lock on the repository was removed by somebody "
 					   "else");
-		else if (boot_ms() - lock->written_ms > REPO_LOCK_LOST_MS)
+		else if (repo_lock_clock_ms() - lock->written_ms > REPO_LOCK_LOST_MS)
 			rc = cairn_err_set(err, CAIRN_ABORTED,
 					   "the lock on the repository could not be renewed");
 		pthread_mutex_unlock(&lock->mutex);
-		if (rc == 0)
+		if (rc == 0 && !(listed && repo_names_find(listed, &name)))
 			rc = repo_lock_there(lock->repo, &name, err);
 		pthread_mutex_lock(&lock->mutex);
 		now = lock->name;

@@ -33,6 +33,7 @@
 struct cairn_err;
 struct repo;
 struct repo_lock;
+struct repo_names;
 struct repo_options;
 
 #define REPO_LOCK_RENEW_MS  ((uint64_t)5 * 60 * 1000)
@@ -41,8 +42,11 @@ struct repo_options;
 #define REPO_LOCK_STALE_MS  ((uint64_t)30 * 60 * 1000)
 #define REPO_LOCK_SILENT_MS (2 * REPO_LOCK_RENEW_MS) /* a living holder has renewed it by then */
 #define REPO_LOCK_PAUSE_MS  200
-#define REPO_LOCK_LOOK_MS   ((uint64_t)1000)          /* how soon a clock that was set is noticed */
-#define REPO_LOCK_JUMP_MS   ((uint64_t)2 * 60 * 1000) /* a clock that is slewed moves less */
+/* A file that became visible within this time after the lock was seen is in every listing of a
+ * process that removed the lock: that process pauses for REPO_LOCK_PAUSE_MS before it lists. */
+#define REPO_LOCK_FRESH_MS ((uint64_t)REPO_LOCK_PAUSE_MS * 3 / 4)
+#define REPO_LOCK_LOOK_MS  ((uint64_t)1000)          /* how soon a clock that was set is noticed */
+#define REPO_LOCK_JUMP_MS  ((uint64_t)2 * 60 * 1000) /* a clock that is slewed moves less */
 
 #define REPO_PROCESSES_MAX 96
 
@@ -97,7 +101,15 @@ void repo_lock_release(struct repo_lock *lock);
 
 bool repo_lock_exclusive(const struct repo_lock *lock);
 
-/* CAIRN_ABORTED  it was removed, or could not be renewed in time */
-int repo_lock_verify(struct repo_lock *lock, struct cairn_err *err);
+/* A clock that continues while the machine sleeps, and is never set. */
+uint64_t repo_lock_clock_ms(void);
+
+/* `listed` (may be NULL): locks of a listing that began just now; asks the store only if the lock is
+ * not among them.
+ *
+ * CAIRN_ABORTED  it was removed, or could not be renewed in time
+ */
+int repo_lock_verify(struct repo_lock *lock, const struct repo_names *listed,
+		     struct cairn_err *err);
 
 #endif

@@ -13,28 +13,77 @@
 #include "base/mem.h"
 #include "base/parallel.h"
 #include "repo/blob.h"
+#include "repo/load.h"
 #include "repo/names.h"
 #include "repo/repo_impl.h"
+#include "repo/repo_lock.h"
 #include "repo/snapshot_json.h"
 
 #define PREFIX_MIN 1
 
 /* ---- saving ---------------------------------------------------------------- */
 
-/* A process that removed our lock may have deleted data that the snapshot
- * needs: then the snapshot must not exist. */
+struct publishing {
+	struct repo *repo;
+	uint64_t looked_ms; /* when the lock was looked for */
+	bool allowed;       /* the lock was there */
+	struct repo_id name;
+};
+
+static int may_publish(void *arg, struct cairn_err *err)
+{
+	struct publishing *publishing = arg;
+	int rc;
+
+	publishing->looked_ms = repo_lock_clock_ms();
+	rc = repo_check_lock(publishing->repo, err);
+	publishing->allowed = rc == 0;
+	return rc;
+}
+
+/* Removes a snapshot whose lock was lost. If that fails, a user must. */
+static int snapshot_take_back(struct repo *repo, const struct repo_id *name, struct cairn_err *err)
+{
+	struct cairn_err lost = {0}, why = {0};
+	char hex[REPO_ID_TEXT_MAX];
+	int rc = repo_check_lock(repo, &lost);
+
+	if (rc == CAIRN_ABORTED &&
+	    repo_store_remove(repo->store, REPO_FILE_SNAPSHOT, name, &why) < 0)
+		return cairn_err_set(
+			err, CAIRN_ABORTED,
+			"%s; snapshot %.8s may need data that is gone, and could not be "
+			"removed (%s): 'cairn backup verify' tells, 'cairn backup "
+			"forget %.8s' removes it",
+			lost.msg, repo_id_format(name, hex), why.msg, hex);
+	if (rc < 0 && err)
+		*err = lost;
+	return rc;
+}
+
+/* A process that removed our lock may have deleted data that the snapshot needs: then the
+ * snapshot must not exist. docs/decisions/082 explains why one look usually is enough. */
 static int repo_snapshot_do_save(struct repo *repo, const void *json, size_t n, struct repo_id *ret,
 				 struct cairn_err *err)
 {
-	int rc = repo_check_lock(repo, err);
+	struct publishing publishing = {.repo = repo};
+	const struct repo_store_gate gate = {may_publish, &publishing, &publishing.name};
+	struct cairn_err why = {0};
+	int rc = repo_settle(repo, err);
 
-	if (rc == 0)
-		rc = repo_file_save(repo, REPO_FILE_SNAPSHOT, json, n, ret, err);
 	if (rc < 0)
 		return rc;
-	rc = repo_check_lock(repo, err);
-	if (rc == CAIRN_ABORTED)
-		repo_store_remove(repo->store, REPO_FILE_SNAPSHOT, ret, NULL);
+	rc = repo_file_save_gated(repo, REPO_FILE_SNAPSHOT, json, n, &gate, ret, &why);
+	if (rc == 0 && repo_lock_clock_ms() - publishing.looked_ms < REPO_LOCK_FRESH_MS)
+		return 0;
+	if (rc == 0)
+		return snapshot_take_back(repo, &publishing.name, err);
+	/* The server may have carried out a request that failed. */
+	if (publishing.allowed && rc != CAIRN_CANCELLED &&
+	    snapshot_take_back(repo, &publishing.name, err) == CAIRN_ABORTED)
+		return CAIRN_ABORTED;
+	if (err)
+		*err = why;
 	return rc;
 }
 
@@ -46,6 +95,8 @@ int repo_snapshot_save(struct repo *repo, const struct repo_snapshot *snapshot,
 	struct repo_id id;
 	int rc = repo_flush(repo, err);
 
+	if (rc == 0)
+		rc = repo_adopted_verify(repo, err);
 	if (rc < 0)
 		return rc;
 	if (!repo_blob_has(repo, REPO_BLOB_TREE, &snapshot->tree))
@@ -151,7 +202,9 @@ int repo_snapshot_list(struct repo *repo, struct repo_snapshot_list *ret, struct
 	cairn_cleanup(repo_snapshot_list_done) struct repo_snapshot_list list = {0};
 	struct loading loading = {
 		.repo = repo, .names = &names, .mutex = PTHREAD_MUTEX_INITIALIZER, .list = &list};
-	int rc = repo_names_list(repo->store, REPO_FILE_SNAPSHOT, &names, err);
+	bool surveyed = (repo->early || !repo->lock) &&
+			repo_survey_use(&repo->opened, REPO_FILE_SNAPSHOT, &names);
+	int rc = surveyed ? 0 : repo_names_list(repo->store, REPO_FILE_SNAPSHOT, &names, err);
 
 	if (rc < 0)
 		return rc;
@@ -204,8 +257,8 @@ static bool is_prefix(const char *text)
 	return n >= PREFIX_MIN && n <= REPO_ID_TEXT_LEN && strspn(text, "0123456789abcdef") == n;
 }
 
-int repo_snapshot_find(struct repo *repo, const char *prefix, struct repo_snapshot **ret,
-		       struct cairn_err *err)
+int repo_snapshot_find_name(struct repo *repo, const char *prefix, struct repo_id *ret,
+			    struct cairn_err *err)
 {
 	cairn_cleanup(repo_names_done) struct repo_names names = {0};
 	const struct repo_named *found = NULL;
@@ -231,7 +284,17 @@ int repo_snapshot_find(struct repo *repo, const char *prefix, struct repo_snapsh
 	if (!found)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "no snapshot's id begins with '%s'",
 				     prefix);
-	return repo_snapshot_load(repo, &found->name, ret, err);
+	*ret = found->name;
+	return 0;
+}
+
+int repo_snapshot_find(struct repo *repo, const char *prefix, struct repo_snapshot **ret,
+		       struct cairn_err *err)
+{
+	struct repo_id id;
+	int rc = repo_snapshot_find_name(repo, prefix, &id, err);
+
+	return rc < 0 ? rc : repo_snapshot_load(repo, &id, ret, err);
 }
 
 int repo_snapshot_remove(struct repo *repo, const struct repo_id *id, struct cairn_err *err)

@@ -59,11 +59,11 @@ void repo_snapshot_free(struct repo_snapshot *snapshot);
 CAIRN_DEFINE_CLEANUP(struct repo_snapshot, repo_snapshot_free);
 
 /* Flushes (blob.h), then stores the snapshot; durable when it returns. The lock
- * is checked before and after: if it was lost in between, the snapshot is
- * removed again.
+ * is checked before and after, also if the put failed: if it was lost in between, the
+ * snapshot is removed again.
  *
  * CAIRN_NOT_FOUND  the tree is not in the repository
- * CAIRN_ABORTED    the lock was lost; nothing was saved
+ * CAIRN_ABORTED    the lock was lost; nothing was saved, or the text says what could not be removed
  */
 int repo_snapshot_save(struct repo *repo, const struct repo_snapshot *snapshot,
 		       struct repo_id *ret_id, struct cairn_err *err);
@@ -79,6 +79,10 @@ int repo_snapshot_load(struct repo *repo, const struct repo_id *id, struct repo_
  */
 int repo_snapshot_find(struct repo *repo, const char *prefix, struct repo_snapshot **ret,
 		       struct cairn_err *err);
+
+/* The name of that snapshot, which need not be readable. */
+int repo_snapshot_find_name(struct repo *repo, const char *prefix, struct repo_id *ret,
+			    struct cairn_err *err);
 
 struct repo_snapshot_list {
 	struct repo_snapshot **items; /* oldest first */

@@ -77,6 +77,10 @@ int repo_store_open(const struct repo_store_options *options, struct repo_store 
 		return repo_s3_open(options, location + 3, ret, err);
 	if (strncmp(location, "rest:", 5) == 0)
 		return repo_rest_open(options, location + 5, ret, err);
+	if (strncmp(location, "sftp:", 5) == 0)
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "sftp is not supported: run restic's rest-server on that host "
+				     "and reach it with 'ssh -L' as rest:http://localhost:PORT/");
 	return cairn_err_set(err, CAIRN_INVALID, "what kind of place is '%.*s'?",
 			     (int)strcspn(location, ":"), location);
 }
@@ -108,6 +112,30 @@ int repo_store_put(struct repo_store *store, enum repo_file kind, const void *da
 	if (!repo_id_of(data, n, &id))
 		return cairn_err_nomem(err, "a hash");
 	rc = repo_store_counted(store)->ops->put(store, kind, &id, data, n, &id, err);
+	if (rc < 0)
+		return cairn_err_wrap(err, "store %s/%s", repo_file_name(kind),
+				      repo_id_format(&id, hex));
+	*ret_name = id;
+	return 0;
+}
+
+int repo_store_put_gated(struct repo_store *store, enum repo_file kind, const void *data, size_t n,
+			 const struct repo_store_gate *gate, struct repo_id *ret_name,
+			 struct cairn_err *err)
+{
+	struct repo_id id;
+	char hex[REPO_ID_TEXT_MAX];
+	int rc;
+
+	if (!repo_id_of(data, n, &id))
+		return cairn_err_nomem(err, "a hash");
+	if (gate->name)
+		*gate->name = id;
+	if (!store->ops->put_gated) {
+		rc = gate->may_publish(gate->arg, err);
+		return rc < 0 ? rc : repo_store_put(store, kind, data, n, ret_name, err);
+	}
+	rc = repo_store_counted(store)->ops->put_gated(store, kind, &id, data, n, gate, err);
 	if (rc < 0)
 		return cairn_err_wrap(err, "store %s/%s", repo_file_name(kind),
 				      repo_id_format(&id, hex));
@@ -266,6 +294,34 @@ int repo_store_list(struct repo_store *store, enum repo_file kind, repo_store_li
 
 	store->requests += 1 + listing.n / LIST_PAGE;
 	return rc < 0 ? cairn_err_wrap(err ? err : &why, "list %s", repo_file_name(kind)) : 0;
+}
+
+struct rest_listing {
+	repo_store_list_rest_fn *fn;
+	void *arg;
+	uint64_t n;
+};
+
+static int count_rest(void *arg, enum repo_file kind, const struct repo_id *name, uint64_t size,
+		      struct cairn_err *err)
+{
+	struct rest_listing *listing = arg;
+
+	listing->n++;
+	return listing->fn(listing->arg, kind, name, size, err);
+}
+
+int repo_store_list_rest(struct repo_store *store, repo_store_list_rest_fn *fn, void *arg,
+			 bool *ret_at_once, struct cairn_err *err)
+{
+	struct rest_listing listing = {.fn = fn, .arg = arg};
+	int rc;
+
+	if (!store->ops->list_rest)
+		return cairn_err_set(err, CAIRN_UNIMPLEMENTED, "one listing of several kinds");
+	rc = store->ops->list_rest(store, count_rest, &listing, ret_at_once, err);
+	store->requests += 1 + listing.n / LIST_PAGE;
+	return rc;
 }
 
 int repo_store_sweep(struct repo_store *store, struct repo_swept *ret, struct cairn_err *err)

@@ -53,8 +53,21 @@ const char *repo_file_name(enum repo_file kind);
 typedef int repo_store_list_fn(void *arg, const struct repo_id *name, uint64_t size,
 			       struct cairn_err *err);
 
+/* The same for files of several kinds. */
+typedef int repo_store_list_rest_fn(void *arg, enum repo_file kind, const struct repo_id *name,
+				    uint64_t size, struct cairn_err *err);
+
 struct repo_swept {
 	uint64_t files, bytes;
+};
+
+/* Decides at the last moment whether a file that is ready may become visible: a negative
+ * return is the result of the put, and the file does not exist. */
+struct repo_store_gate {
+	int (*may_publish)(void *arg, struct cairn_err *err);
+	void *arg;
+	struct repo_id *name; /* or NULL; set before the gate is asked: a put that fails
+			       * may have been carried out */
 };
 
 struct repo_store_ops {
@@ -80,6 +93,12 @@ struct repo_store_ops {
 	int (*list)(struct repo_store *store, enum repo_file kind, repo_store_list_fn *fn,
 		    void *arg, struct cairn_err *err);
 
+	/* Optional: a put that asks the gate after the bytes were stored and before the name is
+	 * visible. A sweep between these two steps must fail the put with CAIRN_ABORTED. */
+	int (*put_gated)(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+			 const void *data, size_t n, const struct repo_store_gate *gate,
+			 struct cairn_err *err);
+
 	/* Optional: removes files that dead writers left half-written, and counts
 	 * them. No other process may be writing. */
 	int (*sweep)(struct repo_store *store, struct repo_swept *swept, struct cairn_err *err);
@@ -97,6 +116,10 @@ struct repo_store_ops {
 	int (*get_all)(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
 		       size_t max, uint8_t **ret_data, size_t *ret_n, struct cairn_err *err);
 
+	/* Optional: see repo_store_list_rest(). */
+	int (*list_rest)(struct repo_store *store, repo_store_list_rest_fn *fn, void *arg,
+			 bool *ret_at_once, struct cairn_err *err);
+
 	/* Optional: see repo_store_protect(). */
 	int (*protect)(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
 		       int64_t until, struct cairn_err *err);
@@ -112,6 +135,9 @@ struct repo_store {
 	unsigned connections; /* number of concurrent operations that it supports well */
 	/* Requests so far, as S3 would count them: a listing is one for each 1000 names. */
 	atomic_uint_fast64_t requests;
+	/* The server answered that there is no directory of snapshots, which may mean that there
+	 * are none, or that it is not where it should be. */
+	atomic_bool no_snapshots;
 };
 
 enum repo_s3_style {
@@ -142,7 +168,7 @@ struct repo_store_options {
 	const char *user;
 	const char *password;
 
-	unsigned connections; /* 0: 5, or 2 for a directory */
+	unsigned connections; /* 0: 8, or 2 for a directory */
 	uint64_t retry_ms;    /* how long a failing request is retried; 0: 15 minutes */
 	uint64_t stall_ms;    /* timeout of a request without progress; 0: 60 s */
 	/* True when the caller has cancelled; may be NULL. A failed request is then not
@@ -177,6 +203,15 @@ int repo_store_create(struct repo_store *store, struct cairn_err *err);
 /* Stores the bytes under their hash, which is returned. */
 int repo_store_put(struct repo_store *store, enum repo_file kind, const void *data, size_t n,
 		   struct repo_id *ret_name, struct cairn_err *err);
+
+/* The same, if the gate allows it. Some stores can only ask the gate before the whole put.
+ *
+ * CAIRN_ABORTED  another process swept the store meanwhile
+ */
+int repo_store_put_gated(struct repo_store *store, enum repo_file kind, const void *data, size_t n,
+			 const struct repo_store_gate *gate, struct repo_id *ret_name,
+			 struct cairn_err *err);
+
 /* CAIRN_EXISTS  it exists with other bytes; not every store can detect this */
 int repo_store_put_config(struct repo_store *store, const void *data, size_t n,
 			  struct cairn_err *err);
@@ -202,6 +237,15 @@ int repo_store_remove(struct repo_store *store, enum repo_file kind, const struc
 		      struct cairn_err *err);
 int repo_store_list(struct repo_store *store, enum repo_file kind, repo_store_list_fn *fn,
 		    void *arg, struct cairn_err *err);
+
+/* Lists keys, locks, snapshots and index files together, where that takes fewer requests than
+ * listings of each. *ret_at_once is true if locks are not older in the answer than index files: one
+ * answer had all of them, or the locks were listed first.
+ *
+ * CAIRN_UNIMPLEMENTED  the store cannot, or other files are between them
+ */
+int repo_store_list_rest(struct repo_store *store, repo_store_list_rest_fn *fn, void *arg,
+			 bool *ret_at_once, struct cairn_err *err);
 
 /* Protects a file from deletion by any user until a time in seconds since 1970.
  *

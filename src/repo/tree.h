@@ -107,8 +107,8 @@ struct repo_tree_visitor {
 
 /* Reads the tree, one level.
  *
- * CAIRN_NOT_FOUND  no such tree
- * CAIRN_DATA_LOSS  damaged, or not a tree
+ * CAIRN_DATA_LOSS  damaged, missing, or not a tree; or the visitor returned CAIRN_NOT_FOUND: a blob
+ *                  that the tree refers to is missing
  */
 int repo_tree_read(struct repo *repo, const struct repo_id *tree,
 		   const struct repo_tree_visitor *visitor, struct cairn_err *err);

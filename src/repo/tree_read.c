@@ -18,10 +18,10 @@ int repo_tree_read(struct repo *repo, const struct repo_id *tree,
 	size_t n;
 	int rc = repo_blob_get(repo, REPO_BLOB_TREE, tree, &json, &n, &why);
 
-	if (rc == CAIRN_NOT_FOUND) /* a reference to it exists */
-		rc = CAIRN_DATA_LOSS;
 	if (rc == 0)
 		rc = repo_tree_parse((const char *)json, n, visitor, &why);
+	if (rc == CAIRN_NOT_FOUND) /* the tree, or a blob that it refers to */
+		rc = CAIRN_DATA_LOSS;
 	if (rc < 0)
 		return cairn_err_set(err, rc, "tree %s: %s", repo_id_format(tree, hex), why.msg);
 	return rc;

@@ -403,18 +403,20 @@ static int tree_write_store(struct repo_tree_writer *writer, const struct repo_i
 			    struct cairn_err *err)
 {
 	struct repo *repo = writer->repo;
-	uint32_t entry;
+	struct repo_sealed sealed = {.id = *id};
 	bool known;
-	int rc = repo_index_reserve(repo->index, REPO_BLOB_TREE, id, &entry, &known, err);
+	int rc = repo_index_reserve(repo->index, REPO_BLOB_TREE, id, &sealed.entry, &known, err);
 
 	if (rc < 0 || known) {
 		repo->blobs_known += known;
 		return rc;
 	}
 	rc = tree_write_seal(writer, err);
+	sealed.n = writer->out.len;
+	sealed.plain = (uint32_t)writer->plain;
 	if (rc == 0)
-		rc = repo_packer_append(repo->packer, REPO_BLOB_TREE, id, entry, writer->out.data,
-					writer->out.len, (uint32_t)writer->plain, err);
+		rc = repo_packer_append(repo->packer, REPO_BLOB_TREE, &sealed, 1, writer->out.data,
+					err);
 	if (rc < 0)
 		return repo_fail(repo, err);
 	repo->blobs_new++;

@@ -98,7 +98,7 @@ static int walk_content(void *arg, const struct repo_id *ids, size_t n, struct c
 		}
 		if (walk->broken) /* report a file only once */
 			continue;
-		walk->broken = true;
+		walk->broken = walk->missing = true;
 		snprintf(text, sizeof(text), "blob %s, which a file needs, is in no index",
 			 repo_id_format(&ids[i], hex));
 		rc = walk->problem(walk->arg, CAIRN_DATA_LOSS, text, err);
@@ -131,6 +131,7 @@ static int read_tree(struct repo_walk *walk, const struct repo_id *tree, struct 
 	int rc;
 
 	if (!walk_mark(walk, REPO_BLOB_TREE, tree, &fresh)) {
+		walk->missing = true;
 		snprintf(text, sizeof(text), "tree %s is in no index", repo_id_format(tree, hex));
 		return walk->problem(walk->arg, CAIRN_DATA_LOSS, text, err);
 	}

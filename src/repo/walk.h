@@ -26,6 +26,7 @@ struct repo_walk {
 	size_t depth, cap;
 	uint64_t sum; /* of the file being read */
 	bool broken;  /* a piece of it is missing */
+	bool missing; /* a blob or tree is in no index */
 };
 
 /* The index must be loaded, and must not grow while the walk is used. */

@@ -9,6 +9,7 @@
 #include "kube/kube_config.h"
 #include "net/http/http_server.h"
 #include "net/metrics.h"
+#include "net/metrics_build.h"
 #include "net/signals.h"
 #include "net/tls/tls_settings.h"
 #include "net/tls/tls_watch.h"
@@ -43,6 +44,8 @@ int role_metrics_new(struct net_metrics **ret, struct cairn_err *err)
 	if (!rc)
 		rc = net_metrics_add_process(metrics, err);
 	if (!rc)
+		rc = net_metrics_add_build(metrics, CAIRN_VERSION, err);
+	if (!rc)
 		*ret = cairn_take(metrics);
 	return rc;
 }
@@ -57,8 +60,30 @@ static void on_reload(void *arg, const struct cairn_err *failure)
 		cairn_log(CAIRN_LOG_INFO, "certificates reloaded");
 }
 
+static void https_collect(void *arg)
+{
+	struct role_https *https = arg;
+	struct net_tls_info info;
+
+	net_tls_info(https->tls, &info);
+	net_metric_set(https->expiry, 0, (double)info.not_after);
+}
+
+static int https_add_expiry(struct role_https *https, struct net_metrics *metrics,
+			    struct cairn_err *err)
+{
+	static const struct net_metric_spec expiry = {
+		.name = "cairn_certificate_expiry_seconds",
+		.help = "End of the certificate in use, since 1970.",
+		.kind = NET_GAUGE,
+	};
+	int rc = net_metrics_add(metrics, &expiry, &https->expiry, err);
+
+	return rc ? rc : net_metrics_on_render(metrics, https_collect, https, err);
+}
+
 int role_https_new(struct role_https *https, const struct net_tls_options *options,
-		   struct cairn_err *err)
+		   struct net_metrics *metrics, struct cairn_err *err)
 {
 	struct net_tls_watch_options watch = {.changed = on_reload};
 	struct net_http_options http = {.name = "https"};
@@ -66,6 +91,8 @@ int role_https_new(struct role_https *https, const struct net_tls_options *optio
 
 	if (!rc)
 		rc = net_tls_watch_new(https->tls, &watch, &https->watch, err);
+	if (!rc)
+		rc = https_add_expiry(https, metrics, err);
 	return rc ? rc : net_http_server_new(&http, &https->server, err);
 }
 

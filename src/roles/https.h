@@ -16,6 +16,7 @@
 struct cairn_err;
 struct kube_client;
 struct net_http_server;
+struct net_metric;
 struct net_metrics;
 struct net_tls;
 struct net_tls_options;
@@ -30,17 +31,20 @@ int role_connect(const char *kubeconfig, const char *user_agent, double qps,
 int role_connect_streams(const char *kubeconfig, const char *user_agent, double qps,
 			 struct kube_client **ret, struct cairn_err *err);
 
-/* With those of the process. */
+/* With those of the process and the build. */
 int role_metrics_new(struct net_metrics **ret, struct cairn_err *err);
 
 struct role_https {
 	struct net_tls *tls;
 	struct net_tls_watch *watch;
 	struct net_http_server *server; /* add routes before it starts */
+	struct net_metric *expiry;
 };
 
+/* Reports the end of the certificate as a metric: stop what renders `metrics` before
+ * role_https_done(). */
 int role_https_new(struct role_https *https, const struct net_tls_options *options,
-		   struct cairn_err *err);
+		   struct net_metrics *metrics, struct cairn_err *err);
 int role_https_start(struct role_https *https, const char *listen, struct cairn_err *err);
 void role_https_done(struct role_https *https); /* accepts a zeroed one */
 
@@ -55,7 +59,7 @@ int role_health_start(struct role_health *health, const char *address,
 		      struct net_metrics *metrics, struct cairn_err *err);
 void role_health_done(struct role_health *health);
 
-/* Waits to be told to end, then drains the server, which may be NULL. */
+/* Waits for one of the signals, then drains the server, which may be NULL. */
 void role_serve_until_told(const sigset_t *signals, struct net_http_server *server,
 			   uint64_t drain_ms);
 

@@ -5,38 +5,14 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 
 #include "base/mem.h"
+#include "cli/plugin.h"
 #include "cli/program.h"
 
 /* Number of glibc's heaps. The default is eight per processor, and memory that a burst of
  * calls has freed in one heap is of no use to another. */
 #define ARENAS 2
-
-#if defined(__SANITIZE_ADDRESS__)
-#define HAS_LEAK_SANITIZER true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define HAS_LEAK_SANITIZER true
-#endif
-#endif
-#ifndef HAS_LEAK_SANITIZER
-#define HAS_LEAK_SANITIZER false
-#endif
-
-/* Keeps secrets out of core files. A handler that core_pattern names gets them in spite
- * of the limit, so a server also makes itself undumpable, which keeps other processes of
- * the user from reading its memory too. A leak sanitizer could not read it then either. */
-void role_keep_memory_private(bool is_server)
-{
-	const struct rlimit none = {0};
-
-	(void)setrlimit(RLIMIT_CORE, &none);
-	if (is_server && !HAS_LEAK_SANITIZER)
-		(void)prctl(PR_SET_DUMPABLE, 0);
-}
 
 static void remove_gnutls_variable(void)
 {
@@ -49,7 +25,7 @@ static void remove_gnutls_variable(void)
 int role_main(const struct role *role, int argc, char **argv)
 {
 	const struct command root = {
-		.name = "cairn",
+		.name = argc > 0 && cmd_is_plugin(argv[0]) ? CMD_PLUGIN_NAME : "cairn",
 		.summary = "the program of a role; start it as 'cairn'",
 		.subcommands = role->commands,
 	};

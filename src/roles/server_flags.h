@@ -5,6 +5,8 @@
 #ifndef CAIRN_ROLES_SERVER_FLAGS_H
 #define CAIRN_ROLES_SERVER_FLAGS_H
 
+#include <stdint.h>
+
 #include "base/flags.h"
 
 /* clang-format off */
@@ -42,6 +44,20 @@
 #define SERVER_FLAG_UNCLAIMED(field) \
 	CAIRN_FLAG_VALUE(DURATION, "unclaimed-after", field, "TIME", \
 			 "fail DifferentialSnapshots without a controller (30s)")
+/* Leader election, spelled as in csi-lib-utils. `what` waits for the Lease. */
+#define SERVER_FLAGS_ELECTION(on_field, times_, what) \
+	CAIRN_FLAG_SWITCH("leader-election", on_field, what), \
+	CAIRN_FLAG_VALUE(DURATION, "leader-election-lease-duration", (times_).duration_ms, \
+			 "TIME", "before another takes the Lease over (default: 15s)"), \
+	CAIRN_FLAG_VALUE(DURATION, "leader-election-renew-deadline", (times_).renew_ms, "TIME", \
+			 "to renew it in, or stop leading (default: 10s)"), \
+	CAIRN_FLAG_VALUE(DURATION, "leader-election-retry-period", (times_).retry_ms, "TIME", \
+			 "between attempts (default: 2s)")
 /* clang-format on */
+
+/* For struct kube_leader_options; duration > renew > retry. */
+struct server_election_times {
+	uint64_t duration_ms, renew_ms, retry_ms;
+};
 
 #endif

@@ -4,6 +4,7 @@
 #ifndef CAIRN_SIDECAR_STEPS_H
 #define CAIRN_SIDECAR_STEPS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,7 @@ struct net_rpc;
 struct sidecar;
 struct kube_digest;
 struct kube_fair_pass;
+struct kube_fair_queue;
 
 /* Methods of a driver. */
 #define SIDECAR_DRIVER_ALLOCATED "/csi.v1.SnapshotMetadata/GetMetadataAllocated"
@@ -36,6 +38,14 @@ struct kube_wait sidecar_step_wait(const struct sidecar *sidecar, const struct n
 int sidecar_step_recv(struct net_call *call, const uint8_t **ret, size_t *ret_n,
 		      struct cairn_err *err);
 
+/* Waits for a place in `queue`, at most `most_ms`.
+ *
+ * CAIRN_NO_SPACE  no place became free
+ */
+int sidecar_step_enter(struct kube_fair_queue *queue, const struct kube_digest *who,
+		       uint64_t most_ms, const struct kube_wait *wait, struct kube_fair_pass *place,
+		       struct cairn_err *err);
+
 /* Waits for a stream place, up to the configured timeout.
  *
  * CAIRN_NO_SPACE  no place became free
@@ -48,5 +58,8 @@ int sidecar_step_place(struct sidecar *sidecar, const struct kube_digest *who,
 int sidecar_step_driver(struct sidecar *sidecar, struct net_call *call, const char *path,
 			const struct cairn_buf *request, const struct kube_wait *wait,
 			struct net_rpc **ret, struct cairn_err *err);
+
+/* True once a minute: our own account is refused, which strangers meet as often as they like. */
+bool sidecar_step_may_warn(struct sidecar *sidecar);
 
 #endif

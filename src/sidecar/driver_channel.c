@@ -282,20 +282,12 @@ int sidecar_driver_stream(struct sidecar_driver *driver, const struct net_loop *
 			  const char *path, const void *request, size_t n, uint64_t timeout_ms,
 			  struct net_rpc **ret, struct cairn_err *err)
 {
-	struct net_rpc_options options = {
+	const struct net_rpc_options options = {
 		.path = path, .timeout_ms = timeout_ms, .identity_only = true};
-	cairn_cleanup(net_rpc_freep) struct net_rpc *rpc = NULL;
 	unsigned i = 0;
-	int rc;
 
 	for (unsigned k = 0; k < driver->n_loops; k++)
 		if (driver->loops[k] == loop)
 			i = k;
-	rc = net_rpc_start(driver->channels[i], &options, &rpc, err);
-	if (!rc)
-		rc = net_rpc_send(rpc, request, n, true, err);
-	if (rc)
-		return rc;
-	*ret = cairn_take(rpc);
-	return 0;
+	return net_rpc_request(driver->channels[i], &options, request, n, ret, err);
 }

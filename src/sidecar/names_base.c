@@ -59,8 +59,8 @@ static int check_blind(struct sidecar_resolve *names, const struct sidecar_base 
 {
 	if (base->owned)
 		return cairn_err_set(err, CAIRN_INTERNAL,
-				     "the sidecar may not list VolumeSnapshotContents, and can "
-				     "not tell whose the base snapshot is");
+				     "the sidecar may not list VolumeSnapshotContents, so it "
+				     "cannot check to whom the base snapshot belongs");
 	if (!atomic_flag_test_and_set(&names->told_blind))
 		cairn_log(CAIRN_LOG_WARN, "base snapshots cannot be checked",
 			  CAIRN_STR("why", "not allowed to list volumesnapshotcontents"));

@@ -12,6 +12,7 @@ struct sidecar_resolve {
 	struct sidecar_kube kube;
 	struct kube_cache *snapshots;
 	struct kube_cache *classes;
+	bool nodes;
 	atomic_flag told_blind; /* set once the missing permission to list contents was logged */
 };
 

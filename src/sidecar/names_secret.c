@@ -5,7 +5,7 @@
  * The class determines it: that of the snapshot, or the driver's default class if the
  * snapshot has none, as for members of a group and pre-provisioned snapshots. If the class
  * is deleted, missing or not readable, the snapshot controller's annotation on the content
- * tells whether a secret was used, and which. */
+ * shows whether a secret was used, and which. */
 
 #include <string.h>
 

@@ -29,7 +29,7 @@ static int publish_config_make_object(const struct sidecar_publish_config_option
 	return rc;
 }
 
-static void publish_config_told(const json_t *object, const struct cairn_err *failure)
+static void publish_config_result(const json_t *object, const struct cairn_err *failure)
 {
 	if (failure)
 		cairn_log(CAIRN_LOG_WARN, "SnapshotServicesConfiguration is not published",
@@ -47,7 +47,7 @@ int sidecar_advertise(struct kube_client *client,
 	struct kube_publish_options how = {.resource = &kube_snapshotservicesconfigurations,
 					   .ca_file = options->ca_file,
 					   .ca_path = ca_path,
-					   .told = publish_config_told,
+					   .on_result = publish_config_result,
 					   .field_manager = "cairn-sidecar"};
 	const char *ns = options->ns ? options->ns : kube_client_namespace(client);
 	int rc = publish_config_make_object(options, ns, &how.object, err);

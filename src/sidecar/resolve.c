@@ -10,6 +10,7 @@
 #include "kube/kube_wait.h"
 #include "kube/object.h"
 #include "sidecar/secret.h"
+#include "sidecar/snapshot_node.h"
 
 #define CLASSES_MAX 1024U
 
@@ -31,6 +32,7 @@ int sidecar_resolve_new(const struct sidecar_resolve_options *options, struct si
 	if (!names)
 		return cairn_err_nomem(err, "names");
 	names->kube = options->kube;
+	names->nodes = options->nodes;
 	atomic_flag_clear(&names->told_blind);
 	rc = kube_cache_new(&cache, &names->snapshots, err);
 	cache.entries_max = CLASSES_MAX;
@@ -70,6 +72,7 @@ static void snapshot_destroy(struct kube_value *value)
 	free(s->used_secret_ns);
 	free(s->used_secret);
 	free(s->class_name);
+	free(s->node);
 	free(s->volume);
 	free(s->handle);
 	free(s->content);
@@ -159,6 +162,8 @@ static int resolve_ask(void *arg, const struct kube_wait *wait, struct kube_valu
 	rc = kube_snapshot_resolve(&query, &of, err);
 	if (!rc)
 		rc = resolve_make_snapshot(q, &of, &found, err);
+	if (!rc && q->names->nodes)
+		rc = sidecar_snapshot_node(&q->names->kube, q->ns, &of, wait, &found->node, err);
 	if (!rc)
 		rc = sidecar_secret_find(q->names, q->driver, found, wait, &found->secret, err);
 	if (rc)

@@ -15,6 +15,7 @@
 #ifndef CAIRN_SIDECAR_NAMES_H
 #define CAIRN_SIDECAR_NAMES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/cleanup.h"
@@ -39,6 +40,7 @@ struct sidecar_snapshot {
 	char *content;
 	char *handle;
 	char *volume;                  /* handle of its volume; NULL if Kubernetes has none */
+	char *node;                    /* whose driver has it; NULL: any, or not looked for */
 	char *class_name;              /* NULL when it has none */
 	char *used_secret;             /* from the deletion annotations, and its */
 	char *used_secret_ns;          /* namespace; NULL if there is none */
@@ -49,6 +51,7 @@ struct sidecar_resolve_options {
 	struct sidecar_kube kube;
 	uint64_t keep_ms;
 	uint64_t refusal_ms;
+	bool nodes; /* find the node of each snapshot */
 };
 
 int sidecar_resolve_new(const struct sidecar_resolve_options *options, struct sidecar_resolve **ret,

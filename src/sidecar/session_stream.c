@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/err_replace.h"
 #include "base/log.h"
+#include "kube/caller.h"
 #include "kube/digest.h"
 #include "kube/fair_queue.h"
 #include "kube/kube_wait.h"
@@ -28,6 +29,7 @@
 #include "sidecar/call_common.h"
 #include "sidecar/driver_channel.h"
 #include "sidecar/resolve.h"
+#include "sidecar/route.h"
 #include "sidecar/session_request.h"
 #include "sidecar/sessions.h"
 #include "sidecar/sidecar_impl.h"
@@ -90,11 +92,14 @@ static bool is_in_session(const struct stream *s, const char *name)
 
 static int check_session(struct stream *s, struct cairn_err *err)
 {
+	json_t *found = NULL;
 	int rc = sidecar_sessions_find(s->sidecar->options.sessions, s->request.token, &s->wait,
-				       &s->session, err);
+				       &found, err);
 
 	if (rc)
 		return rc;
+	json_decref(s->session);
+	s->session = found;
 	net_call_trust(s->call);
 	if (!is_in_session(s, s->request.target) ||
 	    (s->request.delta && !is_in_session(s, s->request.base)))
@@ -107,13 +112,15 @@ static int check_session(struct stream *s, struct cairn_err *err)
 }
 
 /* A session does not contain its user, and a user may have any number of sessions, so
- * streams are counted by the sessions' namespace. */
+ * streams are counted by the sessions' namespace. After a wait the session is checked again,
+ * because it may have ended meanwhile. */
 static int session_stream_take_place(struct stream *s, struct cairn_err *err)
 {
 	const char *ns = kube_str(s->session, "spec", "snapshotNamespace");
 	struct kube_digest who = kube_digest_of("session", ns ? ns : "", NULL);
+	int rc = sidecar_step_place(s->sidecar, &who, &s->wait, &s->place, err);
 
-	return sidecar_step_place(s->sidecar, &who, &s->wait, &s->place, err);
+	return !rc && s->place.waited ? check_session(s, err) : rc;
 }
 
 static int session_stream_find(struct stream *s, const char *name, struct sidecar_snapshot **ret,
@@ -135,6 +142,11 @@ static int session_stream_find_names(struct stream *s, struct cairn_err *err)
 		rc = session_stream_find(s, s->request.base, &s->base, err);
 	if (rc)
 		return rc;
+	if (sidecar_route_is_remote(s->sidecar->route, s->target->node))
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "VolumeSnapshot '%s' is on node '%.64s', and sessions are not "
+				     "passed to other nodes",
+				     s->request.target, s->target->node);
 	if (s->target->volume && strcmp(volume, s->target->volume) != 0)
 		return cairn_err_set(err, CAIRN_NOT_FOUND,
 				     "VolumeSnapshot '%s' is not of the volume '%.64s'",
@@ -198,7 +210,7 @@ static int send_translated(struct stream *s, const uint8_t *data, size_t n, stru
 	if (!proto_block_translate(data, n, at, &len)) {
 		net_call_commit_none(s->call);
 		return cairn_err_set(err, CAIRN_INTERNAL,
-				     "the CSI driver says no type of block metadata");
+				     "the CSI driver reports no type of block metadata");
 	}
 	net_call_commit(s->call, len, false);
 	s->messages++;
@@ -316,11 +328,12 @@ static void session_stream_audit_end(const struct stream *s, int rc, uint64_t ns
 static int session_stream_run(struct net_call *call, struct sidecar *sidecar, bool delta,
 			      struct cairn_err *err)
 {
+	struct kube_digest origin = kube_origin_of(net_call_peer(call)->address);
 	cairn_cleanup(session_stream_done) struct stream s = {
 		.sidecar = sidecar,
 		.call = call,
 		.driver_name = sidecar_driver_name(sidecar->driver),
-		.wait = sidecar_step_wait(sidecar, call, NULL),
+		.wait = sidecar_step_wait(sidecar, call, &origin),
 	};
 	uint64_t start_ns = cairn_monotonic_ns();
 	uint64_t took;

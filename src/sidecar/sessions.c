@@ -2,7 +2,6 @@
 
 #include "sidecar/sessions.h"
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "kube/digest.h"
+#include "kube/fair_queue.h"
 #include "kube/informer.h"
 #include "kube/kinds.h"
 #include "kube/kube_client.h"
@@ -27,7 +27,7 @@
 
 struct sidecar_sessions {
 	struct kube_informer *informer;
-	_Atomic unsigned waiting;
+	struct kube_fair_queue *waiting; /* by address; nobody waits for a place */
 };
 
 static void hash_of(const char *token, char out[HASH_TEXT + 1])
@@ -61,11 +61,18 @@ int sidecar_sessions_new(struct kube_client *client, const char *ns, struct side
 	};
 	cairn_cleanup(sidecar_sessions_freep) struct sidecar_sessions *sessions =
 		cairn_calloc(1, sizeof(*sessions));
+	const struct kube_fair_queue_options waiting = {
+		.what = "callers that wait for a new session",
+		.total = SIDECAR_SESSIONS_WAITING,
+		.each = SIDECAR_SESSIONS_WAITING_EACH,
+	};
 	int rc;
 
 	if (!sessions)
 		return cairn_err_nomem(err, "sessions");
-	rc = kube_informer_new(client, &options, &sessions->informer, err);
+	rc = kube_fair_queue_new(&waiting, &sessions->waiting, err);
+	if (!rc)
+		rc = kube_informer_new(client, &options, &sessions->informer, err);
 	if (!rc)
 		rc = kube_informer_start(sessions->informer, err);
 	if (rc)
@@ -79,6 +86,7 @@ void sidecar_sessions_free(struct sidecar_sessions *sessions)
 	if (!sessions)
 		return;
 	kube_informer_free(sessions->informer);
+	kube_fair_queue_free(sessions->waiting);
 	free(sessions);
 }
 
@@ -96,22 +104,35 @@ static int sessions_look(struct sidecar_sessions *sessions, const char *hash, js
 	return 0;
 }
 
-/* Waits briefly, unless too many callers do so already. */
+/* False for a text that cannot be the name of an object. */
+static bool may_be_session(const char *token)
+{
+	size_t n = strnlen(token, TOKEN_MAX + 1);
+
+	return n > 0 && n <= TOKEN_MAX &&
+	       strspn(token, "0123456789abcdefghijklmnopqrstuvwxyz-.") == n;
+}
+
+/* Waits briefly. If too many callers do so already, it is not known whether the session
+ * exists: strangers with wrong tokens must not make a good one look bad. */
 static int sessions_look_again(struct sidecar_sessions *sessions, const char *hash,
 			       const struct kube_wait *wait, json_t **ret, struct cairn_err *err)
 {
 	uint64_t end = cairn_monotonic_ns() + SIDECAR_SESSIONS_WAIT_MS * CAIRN_NS_PER_MS;
-	int rc = 0;
+	const struct kube_digest nowhere = kube_digest_of("nowhere", NULL);
+	cairn_cleanup(kube_fair_queue_leave) struct kube_fair_pass place = {0};
+	int rc = kube_fair_queue_enter(sessions->waiting, wait->origin ? wait->origin : &nowhere,
+				       wait, &place, err);
 
-	if (atomic_fetch_add(&sessions->waiting, 1) < SIDECAR_SESSIONS_WAITING) {
-		while (!rc && !*ret && cairn_monotonic_ns() < end) {
-			cairn_sleep_ms(LOOK_MS);
-			rc = kube_wait_check(wait, err);
-			if (!rc)
-				rc = sessions_look(sessions, hash, ret, err);
-		}
+	if (rc == CAIRN_NO_SPACE)
+		return cairn_err_set(err, CAIRN_UNAVAILABLE,
+				     "too many callers wait for a new session; try again");
+	while (!rc && !*ret && cairn_monotonic_ns() < end) {
+		cairn_sleep_ms(LOOK_MS);
+		rc = kube_wait_check(wait, err);
+		if (!rc)
+			rc = sessions_look(sessions, hash, ret, err);
 	}
-	atomic_fetch_sub(&sessions->waiting, 1);
 	return rc;
 }
 
@@ -125,7 +146,7 @@ int sidecar_sessions_find(struct sidecar_sessions *sessions, const char *token,
 
 	if (!kube_informer_synced(sessions->informer))
 		return cairn_err_set(err, CAIRN_UNAVAILABLE, "sessions are not known yet");
-	if (strnlen(token, TOKEN_MAX + 1) <= TOKEN_MAX) {
+	if (may_be_session(token)) {
 		hash_of(token, hash);
 		rc = sessions_look(sessions, hash, &found, err);
 		if (!rc && !found)

@@ -8,7 +8,8 @@
  * close a guess was.
  *
  * A session that was just created may not have arrived yet: a limited number of callers
- * may wait briefly for theirs.
+ * may wait briefly for theirs, and of one address only a few, so that guesses from some addresses
+ * leave room for others. A token that cannot be a name is refused at once.
  *
  * Thread-safe.
  */
@@ -24,9 +25,10 @@ struct kube_client;
 struct sidecar_sessions;
 struct kube_wait;
 
-/* Limit of waiting callers, and their timeout. */
-#define SIDECAR_SESSIONS_WAITING 16U
-#define SIDECAR_SESSIONS_WAIT_MS 500U
+/* Limits of waiting callers, in all and of one address, and their timeout. */
+#define SIDECAR_SESSIONS_WAITING      64U
+#define SIDECAR_SESSIONS_WAITING_EACH 8U
+#define SIDECAR_SESSIONS_WAIT_MS      500U
 
 /* Starts watching in `ns` (NULL: the client's); the client is borrowed. */
 int sidecar_sessions_new(struct kube_client *client, const char *ns, struct sidecar_sessions **ret,
@@ -34,10 +36,11 @@ int sidecar_sessions_new(struct kube_client *client, const char *ns, struct side
 void sidecar_sessions_free(struct sidecar_sessions *sessions); /* accepts NULL */
 CAIRN_DEFINE_CLEANUP(struct sidecar_sessions, sidecar_sessions_free);
 
-/* Returns the SnapshotSessionData of a token; the caller's reference.
+/* Returns the SnapshotSessionData of a token; the caller's reference. The origin of `wait` is the
+ * caller's address.
  *
  * CAIRN_UNAUTHENTICATED  there is none, or it has expired
- * CAIRN_UNAVAILABLE      not found, and the watch is interrupted
+ * CAIRN_UNAVAILABLE      not found, and the watch is interrupted or too many callers wait
  * or the codes of kube_wait_check()
  */
 int sidecar_sessions_find(struct sidecar_sessions *sessions, const char *token,

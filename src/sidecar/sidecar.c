@@ -3,30 +3,27 @@
 #include "sidecar/sidecar_impl.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/fair_queue.h"
 #include "net/grpc/grpc_server.h"
+#include "net/metrics_build.h"
 #include "net/tls/tls_settings.h"
 #include "net/tls/tls_watch.h"
-#include "proto/descriptors.h"
 #include "sidecar/access.h"
 #include "sidecar/driver_channel.h"
 #include "sidecar/resolve.h"
+#include "sidecar/route.h"
 #include "sidecar/sidecar_http.h"
 #include "sidecar/sidecar_metrics.h"
-#include "sidecar/sidecar_request.h"
 
 /* A negative answer is cached for a fifth of the time of a positive one, and objects for
  * half of it, because they change more often than permissions. */
 #define REFUSAL_PART 5
 #define OBJECT_PART  2
-
-/* I/O threads: each relays some 60 million tuples a second. */
-#define LOOPS_DEFAULT_MAX 4
+#define NODE_PART    2
 
 /* --- callbacks --- */
 
@@ -85,6 +82,8 @@ static void sidecar_tick(void *arg)
 
 	sidecar_access_sweep(s->access);
 	sidecar_resolve_sweep(s->names);
+	if (s->route)
+		sidecar_route_sweep(s->route);
 }
 
 static void read_caches(struct sidecar *s, struct sidecar_metrics *m)
@@ -120,6 +119,10 @@ static void read_gauges(void *arg, struct sidecar_metrics *m)
 	sidecar_metrics_set(m, SIDECAR_GAUGE_BUFFERED, (double)server.bytes_buffered);
 	sidecar_metrics_set(m, SIDECAR_GAUGE_DRIVER_READY, sidecar_is_ready(s, NULL, 0));
 	sidecar_metrics_set(m, SIDECAR_GAUGE_CERTIFICATE_END, (double)tls.not_after);
+	if (s->route)
+		sidecar_metrics_set(m, SIDECAR_GAUGE_ROUTE_PEERS, sidecar_route_peers(s->route));
+	sidecar_metrics_set(m, SIDECAR_COUNT_ROUTED_OUT, (double)s->routed_out);
+	sidecar_metrics_set(m, SIDECAR_COUNT_ROUTED_IN, (double)s->routed_in);
 	if (s->options.api_requests)
 		sidecar_metrics_set(m, SIDECAR_COUNT_API_REQUESTS,
 				    (double)s->options.api_requests(s->options.kube.self));
@@ -164,6 +167,7 @@ static int make_checks(struct sidecar *s, struct cairn_err *err)
 		.kube = kube,
 		.keep_ms = o->keep_ms / OBJECT_PART,
 		.refusal_ms = o->keep_ms / OBJECT_PART / REFUSAL_PART,
+		.nodes = o->route.node != NULL,
 	};
 	int rc;
 
@@ -189,65 +193,19 @@ static int make_gates(struct sidecar *s, struct cairn_err *err)
 		.waiting = o->waiting,
 		.waiting_each = o->waiting_each,
 	};
+	/* One node gets at most half of them: if it hangs, the others are still served. */
+	const struct kube_fair_queue_options routed = {
+		.what = "streams between nodes",
+		.total = 2 * o->streams,
+		.each = o->streams / NODE_PART + 1,
+		.waiting = o->waiting,
+		.waiting_each = o->waiting,
+	};
 	int rc = kube_fair_queue_new(&checks, &s->checks, err);
 
-	return rc ? rc : kube_fair_queue_new(&streams, &s->streams, err);
-}
-
-static unsigned count_loops(void)
-{
-	long n = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return n < 1 ? 1 : n > LOOPS_DEFAULT_MAX ? LOOPS_DEFAULT_MAX : (unsigned)n;
-}
-
-static int make_server(struct sidecar *s, struct cairn_err *err)
-{
-	const struct sidecar_options *o = &s->options;
-	/* A call that waits for an answer or a place occupies a thread. */
-	unsigned calls = o->streams + o->waiting + SIDECAR_QUESTIONS + SIDECAR_QUESTIONS_WAITING;
-	struct net_server_options options = {
-		.name = "sidecar",
-		.io_threads = count_loops(),
-		.authenticates = true,
-		.limits = {.connections = calls,
-			   .streams = SIDECAR_STREAMS_CONNECTION,
-			   .workers = calls,
-			   .message_bytes = SIDECAR_REQUEST_MAX,
-			   .stream_send_bytes = SIDECAR_READ_AHEAD},
-	};
-	const struct net_method methods[] = {
-		{.path = "/snapshotmetadata.SnapshotMetadata/GetMetadataAllocated",
-		 .kind = NET_SERVER_STREAM,
-		 .handler = sidecar_allocated,
-		 .arg = s},
-		{.path = "/snapshotmetadata.SnapshotMetadata/GetMetadataDelta",
-		 .kind = NET_SERVER_STREAM,
-		 .handler = sidecar_delta,
-		 .arg = s},
-	};
-	const struct net_method sessions[] = {
-		{.path = "/SnapshotMetadata/GetAllocated",
-		 .kind = NET_SERVER_STREAM,
-		 .handler = sidecar_session_allocated,
-		 .arg = s},
-		{.path = "/SnapshotMetadata/GetDelta",
-		 .kind = NET_SERVER_STREAM,
-		 .handler = sidecar_session_delta,
-		 .arg = s},
-	};
-	const struct proto_bytes set = proto_descriptors_cairn();
-	int rc = net_server_new(&options, &s->server, err);
-
 	if (!rc)
-		rc = net_server_set_serving(s->server, "", false, err);
-	if (!rc)
-		rc = net_server_add(s->server, methods, 2, err);
-	if (!rc && o->sessions)
-		rc = net_server_add(s->server, sessions, 2, err);
-	if (!rc && o->reflection)
-		rc = net_server_add_reflection(s->server, set.data, set.len, err);
-	return rc ? rc : net_server_listen_tcp(s->server, o->listen, s->tls, &s->port, err);
+		rc = kube_fair_queue_new(&streams, &s->streams, err);
+	return rc || !o->route.node ? rc : kube_fair_queue_new(&routed, &s->routed, err);
 }
 
 static int sidecar_make_driver(struct sidecar *s, struct cairn_err *err)
@@ -299,12 +257,17 @@ int sidecar_new(const struct sidecar_options *options, struct sidecar **ret, str
 		rc = make_tls(s, true, &s->http_tls, &s->http_tls_watch, err);
 	if (!rc)
 		rc = sidecar_metrics_new(&source, &s->metrics, err);
+	if (!rc && options->version)
+		rc = net_metrics_add_build(sidecar_metrics_registry(s->metrics), options->version,
+					   err);
 	if (!rc)
 		rc = make_gates(s, err);
 	if (!rc)
 		rc = make_checks(s, err);
 	if (!rc)
-		rc = make_server(s, err);
+		rc = sidecar_make_server(s, err);
+	if (!rc)
+		rc = sidecar_make_route(s, err);
 	if (!rc)
 		rc = sidecar_make_driver(s, err);
 	if (!rc)
@@ -320,6 +283,11 @@ int sidecar_new(const struct sidecar_options *options, struct sidecar **ret, str
 uint16_t sidecar_port(const struct sidecar *sidecar)
 {
 	return sidecar->port;
+}
+
+uint16_t sidecar_port_for_nodes(const struct sidecar *sidecar)
+{
+	return sidecar->route ? sidecar_route_port(sidecar->route) : 0;
 }
 
 uint16_t sidecar_http_port(struct sidecar *sidecar)
@@ -341,7 +309,10 @@ void sidecar_free(struct sidecar *s)
 	if (s->server)
 		net_server_drain(s->server, 0);
 	sidecar_driver_free(s->driver);
+	sidecar_route_close(s->route);
 	net_server_free(s->server);
+	sidecar_route_free(s->route);
+	kube_fair_queue_free(s->routed);
 	kube_fair_queue_free(s->streams);
 	kube_fair_queue_free(s->checks);
 	sidecar_resolve_free(s->names);

@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "sidecar/kube.h"
+#include "sidecar/route.h"
 
 struct cairn_err;
 struct sidecar;
@@ -43,6 +44,7 @@ struct sidecar_sessions;
 struct sidecar_options {
 	struct sidecar_kube kube;             /* must outlive it */
 	uint64_t (*api_requests)(void *self); /* requests made by kube so far; NULL: not reported */
+	const char *version;                  /* of this program, in the metrics; NULL: none */
 
 	/* Callers. */
 	const char *listen; /* "host:port", the host literal or empty for all */
@@ -62,6 +64,15 @@ struct sidecar_options {
 	/* Also serve the session flavour; NULL: no. Must outlive the sidecar. */
 	struct sidecar_sessions *sessions;
 	bool reflection; /* answer grpc.reflection, to any caller */
+
+	/* Pass streams for snapshots of other nodes to their sidecars; without `node`: no. The map
+	 * must outlive the sidecar. */
+	struct {
+		const char *node; /* our own */
+		const char *listen;
+		const char *cert_file, *key_file, *ca_file;
+		struct sidecar_route_map map;
+	} route;
 
 	/* Called once, on a thread of the sidecar, when the driver's name is known; may be NULL. */
 	void (*named)(void *arg, const char *driver);
@@ -83,8 +94,9 @@ struct sidecar_options {
  * borrowed for the sidecar's life. */
 int sidecar_new(const struct sidecar_options *options, struct sidecar **ret, struct cairn_err *err);
 
-/* The ports it listens on; 0 for HTTP if it does not. */
+/* The ports it listens on; 0 for HTTP or other nodes if it does not. */
 uint16_t sidecar_port(const struct sidecar *sidecar);
+uint16_t sidecar_port_for_nodes(const struct sidecar *sidecar);
 uint16_t sidecar_http_port(struct sidecar *sidecar);
 
 /* Reports NOT_SERVING, waits up to `grace_ms` for streams and aborts those that are left.

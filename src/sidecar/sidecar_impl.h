@@ -5,6 +5,7 @@
 #define CAIRN_SIDECAR_SIDECAR_IMPL_H
 
 #include <stdatomic.h>
+#include <stdint.h>
 
 #include "sidecar/kube_gate.h"
 #include "sidecar/sidecar.h"
@@ -19,6 +20,7 @@ struct kube_fair_queue;
 struct sidecar_http;
 struct sidecar_metrics;
 struct sidecar_resolve;
+struct sidecar_route;
 
 /* The flavour of SnapshotMetadata that the driver implements. */
 enum sidecar_speaks {
@@ -39,15 +41,27 @@ struct sidecar {
 	struct sidecar_resolve *names;
 	struct kube_fair_queue *checks;  /* queries to the API server, by peer address */
 	struct kube_fair_queue *streams; /* by user */
+	struct kube_fair_queue *routed;  /* to and from other nodes, by node; NULL: no route */
 	struct sidecar_kube_gate kube;
 	struct sidecar_driver *driver;
+	struct sidecar_route *route;            /* NULL: every snapshot is the driver's */
+	_Atomic uint64_t routed_out, routed_in; /* streams so far */
+	_Atomic uint64_t warned_ns;             /* of a failure that a stranger met */
 	struct sidecar_http *http;
 	_Atomic int session_flavour; /* of enum sidecar_speaks */
 };
 
-/* stream.c: the two methods. `arg` is the sidecar. */
+/* sidecar_server.c: makes the server, and the route unless there is none. */
+int sidecar_make_server(struct sidecar *s, struct cairn_err *err);
+int sidecar_make_route(struct sidecar *s, struct cairn_err *err);
+
+/* sidecar_stream.c: the two methods. `arg` is the sidecar. */
 int sidecar_allocated(struct net_call *call, void *arg, struct cairn_err *err);
 int sidecar_delta(struct net_call *call, void *arg, struct cairn_err *err);
+
+/* routed_stream.c: the same for the sidecars of other nodes, which have checked the caller. */
+int sidecar_routed_allocated(struct net_call *call, void *arg, struct cairn_err *err);
+int sidecar_routed_delta(struct net_call *call, void *arg, struct cairn_err *err);
 
 /* session_stream.c: those of the session flavour. */
 int sidecar_session_allocated(struct net_call *call, void *arg, struct cairn_err *err);

@@ -271,11 +271,6 @@ int sidecar_kube_client_new(const struct sidecar_kube_client_options *options,
 	return 0;
 }
 
-void sidecar_kube_client_stop(struct sidecar_kube_client *client)
-{
-	kube_client_shutdown(client->client);
-}
-
 void sidecar_kube_client_free(struct sidecar_kube_client *client)
 {
 	if (!client)

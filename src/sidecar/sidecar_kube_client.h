@@ -27,9 +27,8 @@ struct sidecar_kube_client_options {
 int sidecar_kube_client_new(const struct sidecar_kube_client_options *options,
 			    struct sidecar_kube_client **ret, struct cairn_err *err);
 
-/* Cancels all calls; from any thread. */
-void sidecar_kube_client_stop(struct sidecar_kube_client *client);
-void sidecar_kube_client_free(struct sidecar_kube_client *client); /* accepts NULL */
+/* Cancels all calls. Accepts NULL. */
+void sidecar_kube_client_free(struct sidecar_kube_client *client);
 CAIRN_DEFINE_CLEANUP(struct sidecar_kube_client, sidecar_kube_client_free);
 
 /* The client itself, for other watches; borrowed. */

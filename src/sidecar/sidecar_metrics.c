@@ -13,6 +13,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "net/grpc/grpc_status.h"
 #include "net/metrics.h"
 
 #define DRIVER_NAME_MAX 257U
@@ -57,30 +58,6 @@ static const char *const methods[] = {
 	NULL,
 };
 
-/* Names as in grpc-go, in the order of their numbers. */
-static const char *const codes[] = {
-	"OK",
-	"Canceled",
-	"Unknown",
-	"InvalidArgument",
-	"DeadlineExceeded",
-	"NotFound",
-	"AlreadyExists",
-	"PermissionDenied",
-	"ResourceExhausted",
-	"FailedPrecondition",
-	"Aborted",
-	"OutOfRange",
-	"Unimplemented",
-	"Internal",
-	"Unavailable",
-	"DataLoss",
-	"Unauthenticated",
-	"unknown-non-grpc",
-	NULL,
-};
-#define N_CODES (sizeof(codes) / sizeof(codes[0]) - 1)
-
 static const char *const units[] = {"messages", "tuples", "bytes", NULL};
 
 static const struct {
@@ -100,6 +77,13 @@ static const struct {
 					"1 while the CSI driver answers.", NET_GAUGE},
 	[SIDECAR_GAUGE_CERTIFICATE_END] = {"cairn_sidecar_certificate_expiry_seconds",
 					   "End of the certificate, since 1970.", NET_GAUGE},
+	[SIDECAR_GAUGE_ROUTE_PEERS] = {"cairn_sidecar_route_peers",
+				       "Nodes to which connections are kept.", NET_GAUGE},
+	[SIDECAR_COUNT_ROUTED_OUT] = {"cairn_sidecar_routed_out_total",
+				      "Streams passed to other nodes.", NET_COUNTER_READ},
+	[SIDECAR_COUNT_ROUTED_IN] = {"cairn_sidecar_routed_in_total",
+				     "Streams that other nodes passed to this one.",
+				     NET_COUNTER_READ},
 	[SIDECAR_COUNT_API_REQUESTS] = {"cairn_sidecar_api_requests_total",
 					"Requests to the API server.", NET_COUNTER_READ},
 	[SIDECAR_COUNT_TOKEN_HITS] = {"cairn_sidecar_token_cache_hits_total",
@@ -205,7 +189,7 @@ static int add_operations(struct sidecar_metrics *m, const char *const *drivers,
 		.kind = NET_HISTOGRAM,
 		.labels = {{"driver_name", drivers},
 			   {"method_name", methods},
-			   {"grpc_status_code", codes}},
+			   {"grpc_status_code", net_grpc_status_labels}},
 		.buckets = buckets,
 		.n_buckets = sizeof(buckets) / sizeof(buckets[0]),
 		.sparse = true,
@@ -214,7 +198,8 @@ static int add_operations(struct sidecar_metrics *m, const char *const *drivers,
 		.name = "snapshot_metadata_controller_operation_total_seconds",
 		.help = "The same under the name of the enhancement proposal.",
 		.kind = NET_HISTOGRAM,
-		.labels = {{"operation_name", methods}, {"operation_status", codes}},
+		.labels = {{"operation_name", methods},
+			   {"operation_status", net_grpc_status_labels}},
 		.buckets = buckets,
 		.n_buckets = sizeof(buckets) / sizeof(buckets[0]),
 		.sparse = true,
@@ -227,8 +212,7 @@ static int add_operations(struct sidecar_metrics *m, const char *const *drivers,
 static void sidecar_metrics_observe(struct sidecar_metrics *m, struct net_metric *operations,
 				    const char *method, int code, uint64_t duration_ns)
 {
-	const char *status =
-		codes[code >= 0 && (size_t)code < N_CODES ? (size_t)code : N_CODES - 1];
+	const char *status = net_grpc_status_label(code);
 	const char *const labels[] = {m->driver, method, status};
 	double seconds = (double)duration_ns / (double)CAIRN_NS_PER_SEC;
 

@@ -55,7 +55,7 @@ void sidecar_metrics_relayed(struct sidecar_metrics *metrics, uint64_t messages,
 /* Counts a message from the driver that violates the protocol. */
 void sidecar_metrics_violation(struct sidecar_metrics *metrics);
 
-/* Counts a stream that goes on after its driver was lost. */
+/* Counts a stream that continues after its driver was lost. */
 void sidecar_metrics_resumed(struct sidecar_metrics *metrics);
 
 /* Values of a source. */
@@ -67,6 +67,9 @@ enum sidecar_gauge {
 	SIDECAR_GAUGE_BUFFERED,
 	SIDECAR_GAUGE_DRIVER_READY,
 	SIDECAR_GAUGE_CERTIFICATE_END,
+	SIDECAR_GAUGE_ROUTE_PEERS,
+	SIDECAR_COUNT_ROUTED_OUT,
+	SIDECAR_COUNT_ROUTED_IN,
 	SIDECAR_COUNT_API_REQUESTS,
 	SIDECAR_COUNT_TOKEN_HITS,
 	SIDECAR_COUNT_TOKEN_MISSES,

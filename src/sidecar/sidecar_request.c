@@ -10,6 +10,8 @@
 #include "base/mem.h"
 #include "csi_metadata.pb-c.h"
 #include "proto/message.h"
+#include "proto/text_map.h"
+#include "proto/wire.h"
 #include "sidecar/secret.h"
 #include "snapshotmetadata.pb-c.h"
 
@@ -156,72 +158,97 @@ void sidecar_request_done(struct sidecar_request *r)
 
 /* --- the driver's request --- */
 
-typedef Csi__V1__GetMetadataAllocatedRequest__SecretsEntry allocated_entry;
-typedef Csi__V1__GetMetadataDeltaRequest__SecretsEntry delta_entry;
-
-static int sidecar_request_pack_allocated(const struct sidecar_request *r, const char *handle,
-					  const struct sidecar_secret *secret,
-					  struct cairn_buf *out, struct cairn_err *err)
+static int sidecar_request_secrets(const struct sidecar_secret *secret,
+				   const ProtobufCMessageDescriptor *type,
+				   struct proto_text_map *ret, struct cairn_err *err)
 {
 	size_t n = secret ? secret->n : 0;
-	cairn_auto_free allocated_entry *entries = cairn_calloc(n + 1, sizeof(*entries));
-	cairn_auto_free allocated_entry **list = cairn_calloc(n + 1, sizeof(*list));
+	int rc = proto_text_map_init(ret, type, n, err);
+
+	for (size_t i = 0; !rc && i < n; i++)
+		proto_text_map_add(ret, secret->entries[i].key, secret->entries[i].value);
+	return rc;
+}
+
+static void sidecar_request_pack_allocated(const struct sidecar_request *r, const char *handle,
+					   const struct proto_text_map *secrets,
+					   struct cairn_buf *out)
+{
 	Csi__V1__GetMetadataAllocatedRequest m;
 
-	if (!entries || !list)
-		return cairn_err_nomem(err, "request");
 	csi__v1__get_metadata_allocated_request__init(&m);
 	m.snapshot_id = proto_text(handle);
 	m.starting_offset = r->starting_offset;
 	m.max_results = r->max_results;
-	for (size_t i = 0; i < n; i++) {
-		csi__v1__get_metadata_allocated_request__secrets_entry__init(&entries[i]);
-		entries[i].key = secret->entries[i].key;
-		entries[i].value = secret->entries[i].value;
-		list[i] = &entries[i];
-	}
-	m.n_secrets = n;
-	m.secrets = list;
+	m.n_secrets = secrets->n;
+	m.secrets = secrets->entries;
 	proto_pack(&m.base, out);
-	return 0;
 }
 
-static int pack_delta(const struct sidecar_request *r, const char *handle,
-		      const struct sidecar_secret *secret, struct cairn_buf *out,
-		      struct cairn_err *err)
+static void sidecar_request_pack_delta(const struct sidecar_request *r, const char *handle,
+				       const struct proto_text_map *secrets, struct cairn_buf *out)
 {
-	size_t n = secret ? secret->n : 0;
-	cairn_auto_free delta_entry *entries = cairn_calloc(n + 1, sizeof(*entries));
-	cairn_auto_free delta_entry **list = cairn_calloc(n + 1, sizeof(*list));
 	Csi__V1__GetMetadataDeltaRequest m;
 
-	if (!entries || !list)
-		return cairn_err_nomem(err, "request");
 	csi__v1__get_metadata_delta_request__init(&m);
 	m.base_snapshot_id = r->base;
 	m.target_snapshot_id = proto_text(handle);
 	m.starting_offset = r->starting_offset;
 	m.max_results = r->max_results;
-	for (size_t i = 0; i < n; i++) {
-		csi__v1__get_metadata_delta_request__secrets_entry__init(&entries[i]);
-		entries[i].key = secret->entries[i].key;
-		entries[i].value = secret->entries[i].value;
-		list[i] = &entries[i];
-	}
-	m.n_secrets = n;
-	m.secrets = list;
+	m.n_secrets = secrets->n;
+	m.secrets = secrets->entries;
 	proto_pack(&m.base, out);
-	return 0;
 }
 
 int sidecar_request_pack(const struct sidecar_request *request, const char *handle,
 			 const struct sidecar_secret *secret, struct cairn_buf *out,
 			 struct cairn_err *err)
 {
-	int rc = request->delta ? pack_delta(request, handle, secret, out, err)
-				: sidecar_request_pack_allocated(request, handle, secret, out, err);
+	const ProtobufCMessageDescriptor *entry =
+		request->delta
+			? &csi__v1__get_metadata_delta_request__secrets_entry__descriptor
+			: &csi__v1__get_metadata_allocated_request__secrets_entry__descriptor;
+	cairn_cleanup(proto_text_map_done) struct proto_text_map secrets = {0};
+	int rc = sidecar_request_secrets(secret, entry, &secrets, err);
 
-	if (!rc && cairn_buf_failed(out))
-		rc = cairn_err_set(err, CAIRN_NO_SPACE, "the request to the driver is too large");
-	return rc;
+	if (rc)
+		return rc;
+	if (request->delta)
+		sidecar_request_pack_delta(request, handle, &secrets, out);
+	else
+		sidecar_request_pack_allocated(request, handle, &secrets, out);
+	return cairn_buf_failed(out) ? cairn_err_set(err, CAIRN_NO_SPACE,
+						     "the request to the driver is too large")
+				     : 0;
+}
+
+static void copy_handle(struct proto_in body, char out[SIDECAR_HANDLE_MAX + 1])
+{
+	size_t n = proto_in_left(&body);
+
+	if (n > SIDECAR_HANDLE_MAX)
+		n = SIDECAR_HANDLE_MAX;
+	memcpy(out, body.pos, n);
+	out[n] = '\0';
+}
+
+void sidecar_request_handles(bool delta, const uint8_t *data, size_t n,
+			     struct sidecar_request_handles *ret)
+{
+	struct proto_in in = {.pos = data, .end = data + n}, body;
+	uint32_t target = delta ? 2 : 1; /* the number of the field */
+	enum proto_wire wire;
+	uint32_t field;
+
+	ret->base[0] = ret->target[0] = '\0';
+	while (proto_in_left(&in) > 0 && proto_tag_get(&in, &field, &wire)) {
+		if (field > target || wire != PROTO_WIRE_LEN) {
+			if (!proto_skip(&in, field, wire))
+				return;
+			continue;
+		}
+		if (!proto_len_get(&in, &body))
+			return;
+		copy_handle(body, field == target ? ret->target : ret->base);
+	}
 }

@@ -48,4 +48,14 @@ int sidecar_request_pack(const struct sidecar_request *request, const char *hand
 			 const struct sidecar_secret *secret, struct cairn_buf *out,
 			 struct cairn_err *err);
 
+/* Names of snapshots in a CSI request, for a log; truncated, "" if there is none. Nothing else
+ * of the request is copied: it may have secrets. */
+struct sidecar_request_handles {
+	char base[SIDECAR_HANDLE_MAX + 1];
+	char target[SIDECAR_HANDLE_MAX + 1];
+};
+
+void sidecar_request_handles(bool delta, const uint8_t *data, size_t n,
+			     struct sidecar_request_handles *ret);
+
 #endif

@@ -27,6 +27,7 @@
 #include "sidecar/sidecar_impl.h"
 #include "sidecar/sidecar_metrics.h"
 #include "sidecar/sidecar_request.h"
+#include "sidecar/stream_driver.h"
 
 /* Pauses between attempts to reach a driver that went away. */
 #define RESUME_FIRST_MS 20U
@@ -41,6 +42,7 @@ struct stream {
 	struct kube_user *user;
 	struct kube_fair_pass place;
 	struct sidecar_snapshot *target;
+	struct sidecar_stream_driver driver;
 	struct proto_block_scan scan;
 	bool allowed; /* token and permission were accepted */
 	bool violated;
@@ -50,6 +52,7 @@ struct stream {
 
 static void sidecar_stream_done(struct stream *s)
 {
+	sidecar_stream_driver_done(&s->driver);
 	kube_fair_queue_leave(&s->place);
 	kube_value_unrefp(&s->target);
 	kube_value_unrefp(&s->user);
@@ -87,7 +90,7 @@ static int sidecar_stream_authenticate(struct stream *s, struct cairn_err *err)
 static int sidecar_stream_await_driver(struct stream *s, struct cairn_backoff *pause,
 				       uint64_t until_ns, struct cairn_err *err)
 {
-	sidecar_driver_doubt(s->sidecar->driver);
+	sidecar_stream_driver_doubt(s->sidecar, &s->driver);
 	do {
 		int rc;
 
@@ -96,22 +99,25 @@ static int sidecar_stream_await_driver(struct stream *s, struct cairn_backoff *p
 		rc = net_call_sleep(s->call, cairn_backoff_next(pause), err);
 		if (rc)
 			return rc;
-	} while (!sidecar_driver_ready(s->sidecar->driver, NULL, 0));
+	} while (!sidecar_stream_driver_ready(s->sidecar, &s->driver));
 	return 0;
 }
 
-/* A driver that was ready before may be restarting: waits for it. After a wait the caller is
- * checked again, because its token or permission may have ended meanwhile. */
+/* A driver that was ready before may be restarting: waits for it. After a wait, also for a place
+ * of its node, the caller is checked again: its token or permission may have ended meanwhile. */
 static int sidecar_stream_check_driver(struct stream *s, struct cairn_err *err)
 {
 	uint64_t until = cairn_monotonic_ns() + s->sidecar->options.resume_ms * CAIRN_NS_PER_MS;
 	struct cairn_backoff pause = {.first_ms = RESUME_FIRST_MS, .most_ms = RESUME_MOST_MS};
 	int rc = CAIRN_UNAVAILABLE;
 
-	if (s->driver_name && sidecar_driver_ready(s->sidecar->driver, NULL, 0))
-		return 0;
+	if (s->driver_name && sidecar_stream_driver_ready(s->sidecar, &s->driver))
+		return s->driver.place.waited ? sidecar_stream_authenticate(s, err) : 0;
 	if (s->driver_name && s->sidecar->options.resume_ms)
 		rc = sidecar_stream_await_driver(s, &pause, until, err);
+	if (rc == CAIRN_UNAVAILABLE && s->driver.node)
+		return cairn_err_set(err, rc, "no sidecar is ready on node '%.253s'",
+				     s->driver.node);
 	if (rc == CAIRN_UNAVAILABLE)
 		return cairn_err_set(err, rc, "the CSI driver is not yet ready");
 	return rc ? rc : sidecar_stream_authenticate(s, err);
@@ -170,8 +176,17 @@ static int start_driver(struct stream *s, struct net_rpc **ret, struct cairn_err
 				      err);
 
 	return rc ? rc
-		  : sidecar_step_driver(s->sidecar, s->call, driver_path(s), &request, &s->wait,
-					ret, err);
+		  : sidecar_stream_driver_start(s->sidecar, &s->driver, s->call, s->request.delta,
+						&request, &s->wait, ret, err);
+}
+
+/* Our driver does not have a snapshot of which nothing says on which node it is: another
+ * node's may. */
+static int sidecar_stream_explain_homeless(const struct stream *s, struct cairn_err *err)
+{
+	cairn_err_wrap(err, "VolumeSnapshot '%s/%s' belongs to no known node, and the driver here",
+		       s->request.ns, s->request.snapshot);
+	return cairn_err_recode(err, CAIRN_PRECONDITION);
 }
 
 /* Maps a driver's failure for the caller: the driver's own status, except for codes that a
@@ -183,7 +198,11 @@ static int sidecar_stream_explain(struct stream *s, int rc, struct cairn_err *er
 		return cairn_err_wrap(err, "the CSI driver broke the protocol");
 	}
 	if (rc == CAIRN_UNAVAILABLE)
-		sidecar_driver_doubt(s->sidecar->driver);
+		sidecar_stream_driver_doubt(s->sidecar, &s->driver);
+	if (rc == CAIRN_UNAVAILABLE && s->driver.node)
+		return cairn_err_wrap(err, "node '%.253s'", s->driver.node);
+	if (rc == CAIRN_NOT_FOUND && s->sidecar->route && !s->target->node)
+		return sidecar_stream_explain_homeless(s, err);
 	if (rc == CAIRN_UNKNOWN) {
 		cairn_err_wrap(err, "failed to get response from CSI driver");
 		return cairn_err_recode(err, CAIRN_INTERNAL);
@@ -210,7 +229,8 @@ static int sidecar_stream_attempt(struct stream *s, bool *ret_lost, struct cairn
 	if (!rc)
 		rc = net_relay_run(s->call, rpc, &options, &result, err);
 	*ret_lost = rc == CAIRN_UNAVAILABLE && (result.messages > 0 || s->resumed > 0 || !rpc ||
-						!net_rpc_trailer(rpc, "grpc-status", NULL));
+						!net_rpc_trailer(rpc, "grpc-status", NULL) ||
+						sidecar_stream_driver_may_come(&s->driver, rpc));
 	s->bytes += result.bytes;
 	sidecar_metrics_relayed(s->sidecar->metrics, result.messages, s->scan.tuples - tuples,
 				result.bytes);
@@ -276,6 +296,14 @@ static int sidecar_stream_relay(struct stream *s, struct cairn_err *err)
 	return rc ? sidecar_stream_explain(s, rc, err) : 0;
 }
 
+static int sidecar_stream_find_driver(struct stream *s, struct cairn_err *err)
+{
+	int rc = sidecar_stream_driver_choose(s->sidecar, s->target->node, &s->wait, &s->driver,
+					      err);
+
+	return rc ? rc : sidecar_stream_check_driver(s, err);
+}
+
 static int sidecar_stream_serve(struct stream *s, bool delta, struct cairn_err *err)
 {
 	int rc = sidecar_stream_read_request(s, delta, err);
@@ -285,26 +313,30 @@ static int sidecar_stream_serve(struct stream *s, bool delta, struct cairn_err *
 		rc = sidecar_stream_check_driver(s, err);
 	if (!rc)
 		rc = sidecar_stream_authenticate(s, err);
-	if (!rc)
+	/* With a route, a stream for another node does not need the driver here. */
+	if (!rc && !s->sidecar->route)
 		rc = sidecar_stream_check_driver(s, err);
 	if (!rc)
 		rc = sidecar_stream_take_place(s, err);
 	if (!rc)
 		rc = sidecar_stream_find_names(s, err);
 	s->allowed = rc == 0;
+	if (!rc && s->sidecar->route)
+		rc = sidecar_stream_find_driver(s, err);
+	s->allowed = s->allowed && rc != CAIRN_DENIED && rc != CAIRN_UNAUTHENTICATED;
 	return rc ? rc : sidecar_stream_relay(s, err);
 }
 
 /* Logged once per call, with names only. A caller without a valid token cannot fill the
  * log. Streams that ended well are logged too: applications hide their fallbacks, and only
- * this line tells that one was not needed. */
+ * this line shows that one was not needed. */
 static void sidecar_stream_log_end(const struct stream *s, int rc, const struct cairn_err *err,
 				   uint64_t ns)
 {
 	bool known = s->user && rc != CAIRN_CANCELLED;
 	enum cairn_log_level level = known ? CAIRN_LOG_INFO : CAIRN_LOG_DEBUG;
 
-	if (s->violated || rc == CAIRN_INTERNAL)
+	if (s->violated || (rc == CAIRN_INTERNAL && (s->user || sidecar_step_may_warn(s->sidecar))))
 		level = CAIRN_LOG_WARN;
 	cairn_log(level, rc == 0 ? "stream ended" : "stream failed",
 		  CAIRN_STR("op", s->request.delta ? "GetMetadataDelta" : "GetMetadataAllocated"),
@@ -312,10 +344,11 @@ static void sidecar_stream_log_end(const struct stream *s, int rc, const struct 
 		  CAIRN_STR("user", s->user ? s->user->name : ""),
 		  CAIRN_STR("peer", net_call_peer(s->call)->address),
 		  CAIRN_STR("namespace", s->request.ns), CAIRN_STR("snapshot", s->request.snapshot),
-		  CAIRN_STR("base", s->request.base), CAIRN_U64("messages", s->scan.messages),
-		  CAIRN_U64("tuples", s->scan.tuples), CAIRN_U64("bytes", s->scan.bytes_reported),
-		  CAIRN_U64("end", s->scan.end), CAIRN_U64("resumed", s->resumed),
-		  CAIRN_U64("ms", ns / CAIRN_NS_PER_MS));
+		  CAIRN_STR("base", s->request.base),
+		  CAIRN_STR("node", s->driver.node ? s->driver.node : ""),
+		  CAIRN_U64("messages", s->scan.messages), CAIRN_U64("tuples", s->scan.tuples),
+		  CAIRN_U64("bytes", s->scan.bytes_reported), CAIRN_U64("end", s->scan.end),
+		  CAIRN_U64("resumed", s->resumed), CAIRN_U64("ms", ns / CAIRN_NS_PER_MS));
 }
 
 static void sidecar_stream_audit_end(const struct stream *s, int rc, uint64_t ns)

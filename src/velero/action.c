@@ -42,7 +42,7 @@ int velero_outcome_relate(struct velero_outcome *outcome, const struct kube_reso
 		return cairn_err_set(err, CAIRN_INTERNAL, "too many related items");
 	if (!name || !*name || strlen(name) >= sizeof(at->name) ||
 	    (ns && strlen(ns) >= sizeof(at->ns)))
-		return cairn_err_set(err, CAIRN_INVALID, "'%.*s' is no name of a %s",
+		return cairn_err_set(err, CAIRN_INVALID, "'%.*s' is not the name of a %s",
 				     VELERO_NAME_MAX, name ? name : "", resource->kind);
 	at->resource = resource;
 	snprintf(at->ns, sizeof(at->ns), "%s", ns ? ns : "");

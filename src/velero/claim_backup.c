@@ -14,6 +14,7 @@
 #include "kube/object.h"
 #include "velero/backup_rules.h"
 #include "velero/claim_snapshot.h"
+#include "velero/group_snapshot.h"
 #include "velero/snapshot_class.h"
 #include "velero/velero_names.h"
 
@@ -27,18 +28,6 @@ static void warn_of_class(const json_t *claim, const struct velero_class_choice 
 			  CAIRN_STR("claim", kube_name(claim)),
 			  CAIRN_STR("missing", choice->missing),
 			  CAIRN_STR("class", kube_name(choice->class_object)));
-}
-
-static void warn_of_group(const json_t *claim, const json_t *backup)
-{
-	const char *key = kube_str(backup, "spec", "volumeGroupSnapshotLabelKey");
-	const char *group = kube_label(claim, key && *key ? key : VELERO_LABEL_GROUP_DEFAULT);
-
-	if (group)
-		cairn_log(CAIRN_LOG_WARN,
-			  "group snapshots are not supported yet: the claim has one of its own",
-			  CAIRN_STR("namespace", kube_namespace(claim)),
-			  CAIRN_STR("claim", kube_name(claim)), CAIRN_STR("group", group));
 }
 
 static int choose_class(const struct velero_request *request, const json_t *pv, json_t **ret_list,
@@ -97,8 +86,9 @@ static int claim_backup_relate(struct velero_outcome *ret, const struct velero_c
 	if (!rc)
 		rc = velero_outcome_relate(ret, &kube_volumesnapshotcontents, NULL,
 					   kube_name(made->content), err);
-	return rc ? rc
-		  : velero_outcome_relate(ret, &kube_volumesnapshotclasses, NULL, class_name, err);
+	if (rc || !*class_name) /* a snapshot of a group has none */
+		return rc;
+	return velero_outcome_relate(ret, &kube_volumesnapshotclasses, NULL, class_name, err);
 }
 
 /* Has the volume snapshotter taken a snapshot of the volume in this backup? Velero backs up
@@ -120,12 +110,36 @@ static int is_taken(const struct velero_request *request, const json_t *pv, bool
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
+/* Takes the snapshot; *ret_class is the name of its class, "" for one of a group. */
+static int take_claim(const struct velero_request *request, const json_t *pv, json_t **ret_classes,
+		      const char **ret_class, struct velero_csi_snapshot *ret,
+		      struct cairn_err *err)
+{
+	struct velero_class_choice choice = {0};
+	const char *key;
+	int rc;
+
+	*ret_class = "";
+	if (velero_group_of(request->item, request->owner, &key))
+		return velero_group_snapshot_make(request, pv, ret, err);
+	rc = choose_class(request, pv, ret_classes, &choice, err);
+	if (rc)
+		return rc;
+	*ret_class = kube_name(choice.class_object);
+	warn_of_class(request->item, &choice);
+	return velero_csi_snapshot_make(
+		request,
+		&(const struct velero_snapshot_wish){.class_name = *ret_class,
+						     .role = VELERO_ROLE_ACTION,
+						     .volume = kube_name(pv)},
+		ret, err);
+}
+
 int velero_claim_backup(struct velero_request *request, struct velero_outcome *ret,
 			struct cairn_err *err)
 {
 	cairn_cleanup(velero_csi_snapshot_done) struct velero_csi_snapshot made = {0};
 	kube_auto_json json_t *pv = NULL, *classes = NULL;
-	struct velero_class_choice choice = {0};
 	const char *class_name;
 	bool taken = false;
 	int rc = velero_wants_snapshot(request, &pv, err);
@@ -135,18 +149,7 @@ int velero_claim_backup(struct velero_request *request, struct velero_outcome *r
 	rc = is_taken(request, pv, &taken, err);
 	if (rc || taken)
 		return rc;
-	rc = choose_class(request, pv, &classes, &choice, err);
-	if (rc)
-		return rc;
-	class_name = kube_name(choice.class_object);
-	warn_of_class(request->item, &choice);
-	warn_of_group(request->item, request->owner);
-	rc = velero_csi_snapshot_make(
-		request,
-		&(const struct velero_snapshot_wish){.class_name = class_name,
-						     .role = VELERO_ROLE_ACTION,
-						     .volume = kube_name(pv)},
-		&made, err);
+	rc = take_claim(request, pv, &classes, &class_name, &made, err);
 	if (!rc)
 		rc = mark_claim(request->item, &made, err);
 	if (!rc)

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "kube/object.h"
 #include "velero/action.h"
+#include "velero/content_discard.h"
 #include "velero/go_duration.h"
 #include "velero/velero_names.h"
 #include "velero/watch_until.h"
@@ -97,7 +98,7 @@ int velero_csi_snapshot_object(const json_t *claim, const json_t *backup,
 	return rc;
 }
 
-static uint64_t deadline_of(const json_t *backup)
+uint64_t velero_snapshot_deadline(const json_t *backup)
 {
 	const char *text = kube_str(backup, "spec", "csiSnapshotTimeout");
 	uint64_t ms = 0;
@@ -150,7 +151,7 @@ static int wait_for_handle(struct kube_client *client, const struct velero_reque
 {
 	const struct kube_ref *snapshot =
 		KUBE_REF(&kube_volumesnapshots, kube_namespace(made), kube_name(made));
-	uint64_t deadline = deadline_of(request->owner);
+	uint64_t deadline = velero_snapshot_deadline(request->owner);
 	struct last_error last = {0};
 	int rc = velero_watch_until(client, snapshot, &request->how, deadline, is_cut, &last,
 				    &ret->snapshot, err);
@@ -162,6 +163,9 @@ static int wait_for_handle(struct kube_client *client, const struct velero_reque
 							  "boundVolumeSnapshotContentName")),
 					&request->how, deadline, has_handle, &last, &ret->content,
 					err);
+	/* That of another backup would be deleted with this one. */
+	if (!rc && !velero_content_is_of(ret->content, ret->snapshot))
+		rc = cairn_err_set(err, CAIRN_PRECONDITION, "its content is of another one");
 	if (rc == CAIRN_DEADLINE && last.text[0])
 		rc = cairn_err_set(err, CAIRN_DEADLINE, "not taken in time: %s", last.text);
 	return rc ? cairn_err_wrap(err, "VolumeSnapshot %s/%s", kube_namespace(made),
@@ -169,18 +173,23 @@ static int wait_for_handle(struct kube_client *client, const struct velero_reque
 		  : 0;
 }
 
-/* Labels the content with this backup, and lets it outlive its VolumeSnapshot. */
+/* Labels the content with this backup, and lets it outlive its VolumeSnapshot. The manager believes
+ * these labels, not those of the VolumeSnapshot. */
 static int keep_content(struct kube_client *client, const struct velero_request *request,
 			struct velero_csi_snapshot *of, struct cairn_err *err)
 {
-	const char *label = kube_label(of->snapshot, VELERO_LABEL_BACKUP);
+	const char *location = kube_str(request->owner, "spec", "storageLocation");
 	const char *role = kube_label(of->snapshot, VELERO_LABEL_ROLE);
-	kube_auto_json json_t *patch = json_pack(
-		"{s:{s:{s:s, s:s*}}, s:{s:s}}", "metadata", "labels", VELERO_LABEL_BACKUP,
-		label ? label : "", VELERO_LABEL_ROLE, role, "spec", "deletionPolicy", "Retain");
+	char label[VELERO_LABEL_VALUE_MAX];
+	kube_auto_json json_t *patch = NULL;
 	json_t *now = NULL;
-	int rc;
+	int rc = velero_label_value(kube_name(request->owner), label, err);
 
+	if (rc)
+		return rc;
+	patch = json_pack("{s:{s:{s:s, s:s*}, s:{s:s*}}, s:{s:s}}", "metadata", "labels",
+			  VELERO_LABEL_BACKUP, label, VELERO_LABEL_ROLE, role, "annotations",
+			  VELERO_ANNOTATION_LOCATION, location, "spec", "deletionPolicy", "Retain");
 	if (!patch)
 		return cairn_err_nomem(err, "a patch");
 	rc = kube_patch(client,
@@ -212,14 +221,17 @@ static void claim_snapshot_discard(struct kube_client *client, const json_t *mad
 	const struct kube_call how = {.timeout_ms = CLEANUP_MS};
 	const struct kube_ref *ref =
 		KUBE_REF(&kube_volumesnapshots, kube_namespace(made), kube_name(made));
-	kube_auto_json json_t *snapshot = NULL;
+	kube_auto_json json_t *snapshot = NULL, *content = NULL;
 	struct cairn_err err = {0};
-	const char *content;
+	const char *name;
 	int rc = kube_get(client, ref, &how, &snapshot, &err);
 
-	content = kube_str(snapshot, "status", "boundVolumeSnapshotContentName");
-	if (!rc && content)
-		rc = discard_content(client, content, &how, &err);
+	name = kube_str(snapshot, "status", "boundVolumeSnapshotContentName");
+	if (!rc && name)
+		rc = kube_get(client, KUBE_REF(&kube_volumesnapshotcontents, NULL, name), &how,
+			      &content, &err);
+	if (!rc && content && velero_content_is_of(content, snapshot))
+		rc = discard_content(client, name, &how, &err);
 	if (!rc || rc == CAIRN_NOT_FOUND)
 		rc = kube_delete(client, ref, NULL, &how, NULL, &err);
 	if (rc && rc != CAIRN_NOT_FOUND)
@@ -257,11 +269,28 @@ static int create_snapshot(struct kube_client *client, const struct velero_reque
 	return 0;
 }
 
+int velero_csi_snapshot_finish(const struct velero_request *request, const json_t *snapshot,
+			       struct velero_csi_snapshot *ret, struct cairn_err *err)
+{
+	cairn_cleanup(velero_csi_snapshot_done) struct velero_csi_snapshot made = {0};
+	struct kube_client *client;
+	int rc = velero_world_client(request->world, &client, err);
+
+	if (!rc)
+		rc = wait_for_handle(client, request, snapshot, &made, err);
+	if (!rc)
+		rc = keep_content(client, request, &made, err);
+	if (rc)
+		return rc;
+	*ret = made;
+	made = (struct velero_csi_snapshot){0};
+	return 0;
+}
+
 int velero_csi_snapshot_make(const struct velero_request *request,
 			     const struct velero_snapshot_wish *wish,
 			     struct velero_csi_snapshot *ret, struct cairn_err *err)
 {
-	cairn_cleanup(velero_csi_snapshot_done) struct velero_csi_snapshot made = {0};
 	kube_auto_json json_t *created = NULL;
 	struct kube_client *client;
 	int rc = velero_world_client(request->world, &client, err);
@@ -270,14 +299,8 @@ int velero_csi_snapshot_make(const struct velero_request *request,
 		rc = create_snapshot(client, request, wish, &created, err);
 	if (rc)
 		return cairn_err_wrap(err, "make a VolumeSnapshot");
-	rc = wait_for_handle(client, request, created, &made, err);
-	if (!rc)
-		rc = keep_content(client, request, &made, err);
-	if (rc) {
+	rc = velero_csi_snapshot_finish(request, created, ret, err);
+	if (rc)
 		claim_snapshot_discard(client, created);
-		return rc;
-	}
-	*ret = made;
-	made = (struct velero_csi_snapshot){0};
-	return 0;
+	return rc;
 }

@@ -6,6 +6,7 @@
 #define CAIRN_VELERO_CSI_SNAPSHOT_H
 
 #include <jansson.h>
+#include <stdint.h>
 
 struct cairn_err;
 struct velero_request;
@@ -28,7 +29,7 @@ struct velero_snapshot_wish {
 
 /* Makes a VolumeSnapshot of the request's claim for its Backup, waits until it has a creation
  * time and its content a handle (not until it is ready to use), gives the content the label of
- * the backup and makes it outlive the VolumeSnapshot: whoever deletes the namespace must not
+ * the backup and makes it outlive the VolumeSnapshot: deleting the namespace must not
  * delete the backup. On failure nothing of it is left. With a name that the wish gives, a
  * VolumeSnapshot that an interrupted call made is used.
  *
@@ -37,6 +38,14 @@ struct velero_snapshot_wish {
 int velero_csi_snapshot_make(const struct velero_request *request,
 			     const struct velero_snapshot_wish *wish,
 			     struct velero_csi_snapshot *ret, struct cairn_err *err);
+
+/* Waits for a VolumeSnapshot that exists, and labels and keeps its content, as above. Nothing is
+ * deleted on failure. */
+int velero_csi_snapshot_finish(const struct velero_request *request, const json_t *snapshot,
+			       struct velero_csi_snapshot *ret, struct cairn_err *err);
+
+/* When spec.csiSnapshotTimeout of the Backup, from now on, is over: monotonic. */
+uint64_t velero_snapshot_deadline(const json_t *backup);
 
 /* The VolumeSnapshot that is sent to the API server: labelled with the backup, and owned by the
  * Backup if both are in one namespace. Kubernetes deletes objects whose owner is in another

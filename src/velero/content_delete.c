@@ -20,6 +20,7 @@
 #include "kube/object.h"
 #include "velero/backup_rules.h"
 #include "velero/content_discard.h"
+#include "velero/group_snapshot.h"
 #include "velero/velero_names.h"
 
 /* Deletes the contents of this backup that refer to the same storage snapshot. */
@@ -66,6 +67,9 @@ int velero_content_delete(struct velero_request *request, struct velero_outcome 
 		rc = velero_world_client(request->world, &client, err);
 	if (rc)
 		return rc;
+	if (velero_group_has(request->item))
+		return velero_group_discard(client, request->item, request->world->ns,
+					    &request->how, err);
 	snprintf(selector, sizeof(selector), "%s=%s", VELERO_LABEL_BACKUP, label);
 	rc = kube_list(client, KUBE_REF(&kube_volumesnapshotcontents, NULL, NULL), &query,
 		       &request->how, &list, err);

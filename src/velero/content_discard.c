@@ -7,7 +7,9 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "kube/kube_client.h"
+#include "kube/kube_snapshot.h"
 #include "kube/object.h"
+#include "velero/content_taken.h"
 #include "velero/watch_until.h"
 
 #define GONE_MS 60000U /* time for the driver to delete a snapshot */
@@ -17,6 +19,12 @@ const char *velero_content_handle(const json_t *content)
 	const char *handle = kube_str(content, "status", "snapshotHandle");
 
 	return handle ? handle : kube_str(content, "spec", "source", "snapshotHandle");
+}
+
+bool velero_content_is_of(const json_t *content, const json_t *snapshot)
+{
+	return kube_snapshot_content_is_of(content, kube_namespace(snapshot), kube_name(snapshot),
+					   kube_uid(snapshot));
 }
 
 static int content_is_gone(const json_t *object, void *arg, struct cairn_err *err)
@@ -66,9 +74,10 @@ int velero_content_discard(struct kube_client *client, const json_t *content,
 {
 	const struct kube_ref *ref =
 		KUBE_REF(&kube_volumesnapshotcontents, NULL, kube_name(content));
-	uint64_t deadline = cairn_monotonic_ns() + GONE_MS * CAIRN_NS_PER_MS;
 	int rc = set_policy(client, ref, how, err);
 
+	if (!rc && velero_content_is_untaken(content, "snapshotHandle"))
+		rc = velero_content_wait_taken(client, ref, "snapshotHandle", how, err);
 	if (!rc)
 		rc = discard_snapshot(client, content, how, err);
 	if (!rc)
@@ -76,7 +85,8 @@ int velero_content_discard(struct kube_client *client, const json_t *content,
 	if (rc == CAIRN_NOT_FOUND)
 		return 0;
 	if (!rc)
-		rc = velero_watch_until(client, ref, how, deadline, content_is_gone, NULL, NULL,
-					err);
+		rc = velero_watch_until(client, ref, how,
+					cairn_monotonic_ns() + GONE_MS * CAIRN_NS_PER_MS,
+					content_is_gone, NULL, NULL, err);
 	return rc ? cairn_err_wrap(err, "delete VolumeSnapshotContent %s", kube_name(content)) : 0;
 }

@@ -25,7 +25,7 @@ struct velero_describe {
  *  volumes[{volume, phase, snapshot, total, done, message, started, completed}],
  *  uploads[{namespace, claim, phase, mover, total, done, message}],
  *  restore_order[{first, second, matters}], notes[text]}
- * Sizes are bytes, or null where nobody says. *ret is the caller's.
+ * Sizes are bytes, or null if they are unknown. *ret is the caller's.
  *
  * CAIRN_NOT_FOUND  there is no such backup
  */

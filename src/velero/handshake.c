@@ -32,7 +32,7 @@ int velero_handshake_check(velero_getenv *get, struct cairn_err *err)
 	if (certificate && *certificate)
 		return cairn_err_set(
 			err, CAIRN_UNIMPLEMENTED,
-			"Velero wants TLS between itself and its plugins, which is not "
+			"Velero requires TLS between itself and its plugins, which is not "
 			"supported");
 	return 0;
 }

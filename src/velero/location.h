@@ -10,7 +10,7 @@
  * `velero install` sets up.
  *
  * Provider "cairn.csi.dev/directory" is for tests: the bucket is a directory below one that
- * the process was started with. Without that it is refused, because whoever may write a
+ * the process was started with. Without that it is refused, because a user who may write a
  * BackupStorageLocation could name any directory.
  */
 #ifndef CAIRN_VELERO_LOCATION_H

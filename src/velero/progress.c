@@ -30,7 +30,7 @@ static void tell_once(struct velero_world *world, const char *kind, const struct
 			  CAIRN_STR("error", err->msg));
 }
 
-/* Writes the object anew over that of an interrupted call. */
+/* Replaces the object that an interrupted call left. */
 static int replace(struct kube_client *client, const struct kube_ref *ref, const json_t *object,
 		   const struct kube_call *how, struct cairn_err *err)
 {

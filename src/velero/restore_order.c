@@ -86,7 +86,7 @@ int velero_restore_order_check(const char *priorities, json_t **ret, struct cair
 			size_t first = position_of(list, i), second = position_of(list, j);
 
 			/* Two that are not in the list are restored in the order of their
-			 * names; that is told only where it matters. */
+			 * names; report this only where the order matters. */
 			if (first < second || (first == second && !matters))
 				continue;
 			if (json_array_append_new(found, json_pack("{s:s, s:s, s:b}", "first",

@@ -174,10 +174,13 @@ uint64_t velero_restore_size(const json_t *snapshot, uint64_t bytes)
 	return text && backup_cluster_quantity(text, &size) && size > bytes ? size : bytes;
 }
 
-int velero_restore_claim(const struct velero_restore_source *source, const char *ns,
-			 const char *name, uint64_t bytes, bool block, json_t **ret,
-			 struct cairn_err *err)
+/* A claim whose volume comes from `value`, the field `field` of its spec. Takes `value`, also
+ * on failure. */
+static int restore_claim_from(const struct velero_restore_source *source, const char *ns,
+			      const char *name, uint64_t bytes, bool block, const char *field,
+			      json_t *value, json_t **ret, struct cairn_err *err)
 {
+	kube_auto_json json_t *from = value;
 	kube_auto_json json_t *claim = kube_object_new(&kube_persistentvolumeclaims, ns, name);
 	char size[32];
 	int rc = claim ? 0 : cairn_err_nomem(err, "a claim");
@@ -191,15 +194,34 @@ int velero_restore_claim(const struct velero_restore_source *source, const char 
 			      SELECTED_NODE);
 	if (!rc)
 		rc = kube_set(claim, err,
-			      json_pack("{s:[s], s:s, s:s, s:{s:{s:s}}, s:{s:s, s:s, s:s}}",
-					"accessModes", "ReadWriteOnce", "storageClassName",
+			      json_pack("{s:[s], s:s, s:s, s:{s:{s:s}}}", "accessModes",
+					"ReadWriteOnce", "storageClassName",
 					kube_name(source->storage_class), "volumeMode",
 					block ? "Block" : "Filesystem", "resources", "requests",
-					"storage", size, "dataSource", "apiGroup",
-					"snapshot.storage.k8s.io", "kind",
-					kube_volumesnapshots.kind, "name", name),
+					"storage", size),
 			      "spec");
+	if (!rc)
+		rc = kube_set(claim, err, cairn_take(from), "spec", field);
 	if (!rc)
 		*ret = cairn_take(claim);
 	return rc;
+}
+
+int velero_restore_claim(const struct velero_restore_source *source, const char *ns,
+			 const char *name, uint64_t bytes, bool block, json_t **ret,
+			 struct cairn_err *err)
+{
+	json_t *snapshot = json_pack("{s:s, s:s, s:s}", "apiGroup", "snapshot.storage.k8s.io",
+				     "kind", kube_volumesnapshots.kind, "name", name);
+
+	return restore_claim_from(source, ns, name, bytes, block, "dataSource", snapshot, ret, err);
+}
+
+int velero_restore_empty_claim(const struct velero_restore_source *source, const char *ns,
+			       const char *name, uint64_t bytes, bool block, json_t **ret,
+			       struct cairn_err *err)
+{
+	json_t *selector = json_pack("{s:{s:s}}", "matchLabels", VELERO_LABEL_RESTORED, name);
+
+	return restore_claim_from(source, ns, name, bytes, block, "selector", selector, ret, err);
 }

@@ -42,4 +42,10 @@ int velero_restore_claim(const struct velero_restore_source *source, const char 
 			 const char *name, uint64_t bytes, bool block, json_t **ret,
 			 struct cairn_err *err);
 
+/* Pure: a claim that waits for a volume with the label VELERO_LABEL_RESTORED and the claim's
+ * name. */
+int velero_restore_empty_claim(const struct velero_restore_source *source, const char *ns,
+			       const char *name, uint64_t bytes, bool block, json_t **ret,
+			       struct cairn_err *err);
+
 #endif

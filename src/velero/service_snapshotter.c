@@ -63,7 +63,6 @@ int velero_serve_init(struct net_call *call, void *arg, struct cairn_err *err)
 	const Generated__SnapshotterInitRequest *request;
 	int rc = receive_for(call, &generated__snapshotter_init_request__descriptor, &message, err);
 
-	(void)arg;
 	if (rc)
 		return rc;
 	request = (const void *)message;
@@ -73,7 +72,8 @@ int velero_serve_init(struct net_call *call, void *arg, struct cairn_err *err)
 	for (size_t i = 0; i < request->n_config; i++)
 		config[i] =
 			(struct velero_pair){request->config[i]->key, request->config[i]->value};
-	rc = velero_snapshotter_init(config, request->n_config, err);
+	rc = velero_snapshotter_init(((const struct velero_services *)arg)->world, config,
+				     request->n_config, err);
 	return rc ? rc : reply_empty(call, err);
 }
 

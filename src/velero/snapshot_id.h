@@ -4,13 +4,17 @@
  * needs to find it.
  *
  *     DRIVER_BYTES_MODE_HANDLE       MODE is F (Filesystem) or B (Block)
+ *     DRIVER_BYTES_MODE,NAMESPACE,LOCATION,ID_HANDLE
  *
+ * The second form is of a snapshot that was also copied to the repository (struct velero_moved).
  * Where the driver's handle allows it, the id is also the value of a label. Pure. */
 #ifndef CAIRN_VELERO_SNAPSHOT_ID_H
 #define CAIRN_VELERO_SNAPSHOT_ID_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "velero/moved_backup.h"
 
 struct cairn_err;
 
@@ -21,7 +25,8 @@ struct velero_snapshot_id {
 	char driver[VELERO_DRIVER_NAME_MAX];
 	uint64_t bytes; /* 0: unknown */
 	bool block;
-	const char *handle; /* borrowed */
+	struct velero_moved moved; /* the copy; without a namespace: there is none */
+	const char *handle;        /* borrowed */
 };
 
 /* CAIRN_INVALID  the driver or the handle cannot be part of an id */

@@ -16,8 +16,11 @@
 #include "velero/velero_names.h"
 #include "velero/world.h"
 
-int velero_snapshotter_init(const struct velero_pair *config, size_t n, struct cairn_err *err)
+int velero_snapshotter_init(struct velero_world *world, const struct velero_pair *config, size_t n,
+			    struct cairn_err *err)
 {
+	bool upload = false;
+
 	for (size_t i = 0; i < n; i++) {
 		if (strcmp(config[i].key, "credentialsFile") == 0)
 			continue; /* Velero's, for the location's credential */
@@ -25,10 +28,12 @@ int velero_snapshotter_init(const struct velero_pair *config, size_t n, struct c
 			return cairn_err_set(err, CAIRN_INVALID,
 					     "VolumeSnapshotLocation: there is no setting '%.60s'",
 					     config[i].key);
-		if (strcmp(config[i].value, "false") != 0)
-			return cairn_err_set(err, CAIRN_UNIMPLEMENTED,
-					     "VolumeSnapshotLocation: upload is not supported");
+		upload = strcmp(config[i].value, "true") == 0;
+		if (!upload && strcmp(config[i].value, "false") != 0)
+			return cairn_err_set(err, CAIRN_INVALID,
+					     "VolumeSnapshotLocation: upload is true or false");
 	}
+	velero_world_set_upload(world, upload);
 	return 0;
 }
 

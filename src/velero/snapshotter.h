@@ -33,12 +33,13 @@ struct velero_pair {
 	const char *key, *value;
 };
 
-/* Checks the configuration of a VolumeSnapshotLocation.
+/* Reads the configuration of a VolumeSnapshotLocation. A process serves one Backup at a time, and
+ * a Backup has one location of each provider: the process keeps it.
  *
- * CAIRN_INVALID        a setting that there is not
- * CAIRN_UNIMPLEMENTED  upload: "true"
+ * CAIRN_INVALID  a setting that there is not, or a value that it cannot have
  */
-int velero_snapshotter_init(const struct velero_pair *config, size_t n, struct cairn_err *err);
+int velero_snapshotter_init(struct velero_world *world, const struct velero_pair *config, size_t n,
+			    struct cairn_err *err);
 
 /* The CSI handle, borrowed; "" for a volume that cannot have snapshots, which Velero then leaves
  * out: it is not one of CSI, or its driver has no VolumeSnapshotClass. */

@@ -14,7 +14,9 @@
 #include "kube/object.h"
 #include "velero/action.h"
 #include "velero/claim_snapshot.h"
+#include "velero/content_discard.h"
 #include "velero/progress.h"
+#include "velero/repository_copy.h"
 #include "velero/snapshot_class.h"
 #include "velero/snapshotter.h"
 #include "velero/velero_names.h"
@@ -22,6 +24,7 @@
 
 #define TAG_BACKUP "velero.io/backup"
 #define TAG_VOLUME "velero.io/pv"
+#define DISCARD_MS 120000U
 
 /* Everything about one snapshot; the trees are owned. */
 struct taking {
@@ -198,8 +201,32 @@ static int label_content(const struct taking *t, const json_t *content, const ch
 			  KUBE_PATCH_MERGE, patch, &t->s->how, NULL, err);
 }
 
-static int take_snapshot(const struct taking *t, char ret[VELERO_SNAPSHOT_ID_MAX],
-			 uint64_t *ret_bytes, struct cairn_err *err)
+/* Copies the snapshot to the repository, if the location says so; a snapshot whose copy failed
+ * does not stay. */
+static int copy_snapshot(const struct taking *t, const struct velero_csi_snapshot *made,
+			 struct velero_progress *progress, struct velero_moved *ret,
+			 struct cairn_err *err)
+{
+	const struct velero_copy copy = {
+		.s = t->s, .client = t->client, .name = t->name, .progress = progress};
+	const struct velero_copy_source source = {
+		.backup = t->backup, .snapshot = made->snapshot, .claim = t->claim};
+	const struct kube_call how = {.timeout_ms = DISCARD_MS};
+	struct cairn_err left = {0};
+	int rc;
+
+	if (!velero_world_uploads(t->s->world))
+		return 0;
+	rc = velero_copy_to_repository(&copy, &source, ret, err);
+	if (rc && velero_content_discard(t->client, made->content, &how, &left) != 0)
+		cairn_log(CAIRN_LOG_WARN, "a snapshot is left", CAIRN_STR("snapshot", t->name),
+			  CAIRN_STR("error", left.msg));
+	return rc;
+}
+
+static int take_snapshot(const struct taking *t, struct velero_progress *progress,
+			 char ret[VELERO_SNAPSHOT_ID_MAX], uint64_t *ret_bytes,
+			 struct cairn_err *err)
 {
 	const struct velero_request request = {
 		.world = t->s->world, .item = t->claim, .owner = t->backup, .how = t->s->how};
@@ -222,7 +249,9 @@ static int take_snapshot(const struct taking *t, char ret[VELERO_SNAPSHOT_ID_MAX
 	if (id.bytes < capacity_of(t->pv))
 		id.bytes = capacity_of(t->pv);
 	*ret_bytes = id.bytes;
-	rc = velero_snapshot_id_format(&id, ret, err);
+	rc = copy_snapshot(t, &made, progress, &id.moved, err);
+	if (!rc)
+		rc = velero_snapshot_id_format(&id, ret, err);
 	return rc ? rc : label_content(t, made.content, ret, err);
 }
 
@@ -239,7 +268,7 @@ static int create_all(struct taking *t, char ret[VELERO_SNAPSHOT_ID_MAX], struct
 	if (rc)
 		return rc;
 	begin_progress(t, &progress);
-	rc = take_snapshot(t, ret, &bytes, err);
+	rc = take_snapshot(t, &progress, ret, &bytes, err);
 	velero_progress_end(&progress, rc ? NULL : ret, bytes, rc ? err : NULL);
 	return rc;
 }

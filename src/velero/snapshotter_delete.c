@@ -3,22 +3,20 @@
 /* DeleteSnapshot. */
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "kube/object.h"
 #include "velero/content_discard.h"
+#include "velero/moved_backup.h"
 #include "velero/snapshotter.h"
 #include "velero/static_content.h"
 #include "velero/velero_names.h"
-#include "velero/watch_until.h"
 #include "velero/world.h"
-
-#define SEEN_MS 60000U /* for the driver's controller to see a content */
 
 static int list_by_id(const struct velero_snapshotter *s, struct kube_client *client,
 		      const struct kube_ref *ref, const char *id, json_t **ret,
@@ -81,14 +79,6 @@ static int delete_contents(const struct velero_snapshotter *s, struct kube_clien
 	return rc;
 }
 
-static int is_seen(const json_t *content, void *arg, struct cairn_err *err)
-{
-	(void)arg;
-	(void)err;
-	return !content || kube_at(content, "status", "readyToUse") ||
-	       kube_at(content, "status", "error");
-}
-
 /* No content is left: one is made, so that the driver is asked to delete the snapshot. */
 static int delete_by_handle(const struct velero_snapshotter *s, struct kube_client *client,
 			    const struct velero_snapshot_id *id, struct cairn_err *err)
@@ -114,16 +104,58 @@ static int delete_by_handle(const struct velero_snapshotter *s, struct kube_clie
 				 &s->how, &made, err);
 	if (rc)
 		return rc;
-	/* A content that its controller has not seen yet would only disappear. */
-	rc = velero_watch_until(client, KUBE_REF(&kube_volumesnapshotcontents, NULL, name), &s->how,
-				cairn_monotonic_ns() + SEEN_MS * CAIRN_NS_PER_MS, is_seen, NULL,
-				NULL, err);
-	if (rc) {
+	rc = velero_content_discard(client, made, &s->how, err);
+	/* A Velero that asks again makes another one. */
+	if (rc)
 		(void)kube_delete(client, KUBE_REF(&kube_volumesnapshotcontents, NULL, name), NULL,
 				  NULL, NULL, NULL);
-		return rc;
+	return rc;
+}
+
+/* The location of the Backup that is being deleted, if all such Backups have the same: it has
+ * another name where the Backup was synchronised from the bucket. */
+static int deleted_location(const struct velero_snapshotter *s, struct kube_client *client,
+			    struct velero_moved *moved, struct cairn_err *err)
+{
+	kube_auto_json json_t *list = NULL;
+	const char *found = NULL;
+	size_t i;
+	json_t *backup;
+	int rc = kube_list(client, KUBE_REF(&velero_backups, s->world->ns, NULL), NULL, &s->how,
+			   &list, err);
+
+	json_array_foreach(kube_at(list, "items"), i, backup)
+	{
+		const char *location = kube_str(backup, "spec", "storageLocation");
+
+		if (!cairn_text_same(kube_str(backup, "status", "phase"), "Deleting") || !location)
+			continue;
+		if (found && strcmp(found, location) != 0)
+			return rc;
+		found = location;
 	}
-	return velero_content_discard(client, made, &s->how, err);
+	if (found)
+		snprintf(moved->location, sizeof(moved->location), "%s", found);
+	return rc;
+}
+
+/* Asks the data mover to forget the copy in the repository. */
+static int forget_copy(const struct velero_snapshotter *s, struct kube_client *client,
+		       const struct velero_snapshot_id *id, struct cairn_err *err)
+{
+	struct velero_moved moved = id->moved;
+	kube_auto_json json_t *request = NULL;
+	int rc;
+
+	if (!moved.ns[0])
+		return 0;
+	rc = deleted_location(s, client, &moved, err);
+	if (!rc)
+		rc = velero_forget_backup(s->world->ns, &moved, &request, err);
+	if (!rc)
+		rc = kube_create(client, KUBE_REF(&kube_configmaps, s->world->ns, NULL), request,
+				 &s->how, NULL, err);
+	return rc == CAIRN_EXISTS ? 0 : rc;
 }
 
 int velero_snapshotter_delete(const struct velero_snapshotter *s, const char *snapshot_id,
@@ -139,7 +171,9 @@ int velero_snapshotter_delete(const struct velero_snapshotter *s, const char *sn
 	if (rc)
 		return rc;
 	delete_progress(s, client, snapshot_id);
-	rc = delete_contents(s, client, snapshot_id, &id, &found, err);
+	rc = forget_copy(s, client, &id, err);
+	if (!rc)
+		rc = delete_contents(s, client, snapshot_id, &id, &found, err);
 	if (!rc && !found)
 		rc = delete_by_handle(s, client, &id, err);
 	if (rc)

@@ -29,6 +29,23 @@ const struct kube_resource velero_restores = {
 	.kind = "Restore",
 	.namespaced = true,
 };
+
+const struct kube_resource velero_data_uploads = {
+	.group = "velero.io",
+	.version = "v2alpha1",
+	.plural = "datauploads",
+	.kind = "DataUpload",
+	.namespaced = true,
+};
+
+const struct kube_resource velero_data_downloads = {
+	.group = "velero.io",
+	.version = "v2alpha1",
+	.plural = "datadownloads",
+	.kind = "DataDownload",
+	.namespaced = true,
+};
+
 const struct kube_resource velero_snapshot_locations = {
 	.group = "velero.io",
 	.version = "v1",

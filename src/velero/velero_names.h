@@ -19,6 +19,7 @@ struct cairn_err;
 #define VELERO_ACTION_UPLOAD "cairn.csi.dev/dataupload"
 
 #define VELERO_LABEL_BACKUP        "velero.io/backup-name"
+#define VELERO_LABEL_BACKUP_UID    "velero.io/backup-uid"
 #define VELERO_LABEL_RESTORE       "velero.io/restore-name"
 #define VELERO_LABEL_SNAPSHOT      "velero.io/volume-snapshot-name"
 #define VELERO_LABEL_CLASS         "velero.io/csi-volumesnapshot-class"
@@ -27,6 +28,7 @@ struct cairn_err;
 #define VELERO_LABEL_VOLUME        "velero.io/volume-name"
 #define VELERO_LABEL_SNAPSHOT_ID   "velero.io/snapshot-id"
 #define VELERO_LABEL_PROVIDER      "velero.io/provider"
+#define VELERO_LABEL_RESTORED      "velero.io/dynamic-pv-restore" /* selects a restored volume */
 
 /* On everything that the plugin makes: which part of it did. The manager removes what an
  * interrupted call left. */
@@ -61,6 +63,8 @@ struct cairn_err;
 
 extern const struct kube_resource velero_backups;
 extern const struct kube_resource velero_restores;
+extern const struct kube_resource velero_data_uploads;
+extern const struct kube_resource velero_data_downloads;
 extern const struct kube_resource velero_snapshot_locations;
 extern const struct kube_resource velero_volume_backups;  /* VolumePluginBackup */
 extern const struct kube_resource velero_volume_restores; /* VolumePluginRestore */

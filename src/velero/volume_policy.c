@@ -98,7 +98,7 @@ static int match_capacity(const json_t *value, const struct volume *volume, stru
 		return volume_policy_wrong(err, "capacity");
 	if (has && !backup_cluster_quantity(has, &bytes))
 		return cairn_err_set(err, CAIRN_INVALID,
-				     "capacity '%s' of volume %s is no quantity", has,
+				     "capacity '%s' of volume %s is not a quantity", has,
 				     kube_name(volume->pv));
 	return bytes >= lower && (upper == 0 || bytes <= upper);
 }

@@ -45,3 +45,15 @@ int velero_world_client(struct velero_world *world, struct kube_client **ret, st
 		*ret = world->client;
 	return rc;
 }
+
+void velero_world_set_upload(struct velero_world *world, bool upload)
+{
+	cairn_scoped_lock(&world->lock);
+	world->upload = upload;
+}
+
+bool velero_world_uploads(struct velero_world *world)
+{
+	cairn_scoped_lock(&world->lock);
+	return world->upload;
+}

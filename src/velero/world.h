@@ -20,6 +20,7 @@ struct velero_world {
 	pthread_mutex_t lock; /* guards what follows */
 	struct kube_client *client;
 	bool told_of_progress; /* it was logged that there are no progress objects */
+	bool upload;           /* the volume snapshotter also copies to the repository */
 };
 
 void velero_world_init(struct velero_world *world, const char *kubeconfig, bool csi_enabled);
@@ -32,5 +33,8 @@ void velero_world_done(struct velero_world *world);
 /* From any thread; *ret is borrowed. Codes of kube_config_load() and kube_client_new(). */
 int velero_world_client(struct velero_world *world, struct kube_client **ret,
 			struct cairn_err *err);
+
+void velero_world_set_upload(struct velero_world *world, bool upload);
+bool velero_world_uploads(struct velero_world *world);
 
 #endif

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchlib import CAIRN, Report, Time, call, runs_of, seconds, tool
+from benchlib import CAIRN, Pool, Report, Time, call, runs_of, seconds, tool
 
 # Data of two kinds, each CAIRN_BENCH_MIB long: random bytes, and the files below /usr/lib, which
 # compress to about a third. A volume of this size is cut to chunks of 16 KiB.
@@ -54,8 +54,7 @@ class Bed:
 
     def __init__(self, top):
         self.top = top
-        os.environ["CAIRN_POOL"] = f"{top}/pool"
-        call(CAIRN, "pool", "create", f"{top}/pool", "--backend", "copy")
+        self.restic = None
 
     def snapshot(self, kind):
         call(CAIRN, "volume", "create", kind, "--size", SIZE)
@@ -77,29 +76,43 @@ class Bed:
                                        f"{self.top}/repository", f"{kind}@s"]))
         return runs
 
-    def restores(self, image):
-        runs = []
-        for n in range(RUNS):
-            target = f"{self.top}/restored.img"
-            runs.append(self.measured([CAIRN, "backup", "restore", "latest", "-q", "-r",
-                                       f"{self.top}/repository", "--to", target]))
-            if n == 0 and subprocess.run(["cmp", target, image], check=False).returncode:
-                raise SystemExit("what was restored is not what was backed up")
-            os.unlink(target)
-        return runs
+    def warm(self):
+        """Packs were written past the page cache: without this only the first reader, ours, would
+        wait for the disk."""
+        for path in pathlib.Path(f"{self.top}/repository").rglob("*"):
+            if path.is_file():
+                path.read_bytes()
 
-    def restic_restores(self):
+    def restore(self, image):
+        target = f"{self.top}/restored.img"
+        run = self.measured([CAIRN, "backup", "restore", "latest", "-q", "-r",
+                             f"{self.top}/repository", "--to", target])
+        if subprocess.run(["cmp", target, image], check=False).returncode:
+            raise SystemExit("what was restored is not what was backed up")
+        os.unlink(target)
+        return run
+
+    def restic_restore(self):
         """The same repository; restic does not sync, so that is done for it and counted."""
-        program = call(ROOT / "scripts/peers", "restic").split()[1]
-        os.environ["RESTIC_CACHE_DIR"] = f"{self.top}/restic-cache"
-        runs = []
+        target = f"{self.top}/restic-restored"
+        run = self.measured(["sh", "-c", '"$0" -q -r "$1" restore latest --sparse '
+                             '--target "$2" && sync -f "$2"', self.restic,
+                             f"{self.top}/repository", target])
+        shutil.rmtree(target)
+        return run
+
+    def restores(self, image):
+        """Ours and restic's in turn, so that both meet the same disk."""
+        self.warm()
+        ours, theirs = [], []
+        if RESTIC:
+            self.restic = call(ROOT / "scripts/peers", "restic").split()[1]
+            os.environ["RESTIC_CACHE_DIR"] = f"{self.top}/restic-cache"
         for _ in range(RUNS):
-            target = f"{self.top}/restic-restored"
-            runs.append(self.measured(["sh", "-c", '"$0" -q -r "$1" restore latest --sparse '
-                                       '--target "$2" && sync -f "$2"', program,
-                                       f"{self.top}/repository", target]))
-            shutil.rmtree(target)
-        return runs
+            ours.append(self.restore(image))
+            if RESTIC:
+                theirs.append(self.restic_restore())
+        return ours, theirs
 
 
 def show_parts(report, kind, cost, which):
@@ -118,11 +131,12 @@ def measure(report, bed, kind):
                   f"{stored / MIB:.1f} MiB, zstd alone {cost['stored'] * 1e6 / MIB:.1f}")
     report.target(f"{kind}: full backup / its parts, CPU", full.cpu / alone, "<=", 1.5, "x")
     alone = show_parts(report, f"{kind}, restore", cost, RESTORE)
-    back = Time(bed.restores(image))
+    ours, theirs = bed.restores(image)
+    back = Time(ours)
     report.figure(f"{kind}: restore", f"{back}; parts {seconds(alone)}")
     report.target(f"{kind}: restore / its parts, CPU", back.cpu / alone, "<=", 1.3, "x")
-    if RESTIC:
-        theirs = Time(bed.restic_restores())
+    if theirs:
+        theirs = Time(theirs)
         report.figure(f"{kind}: restic's restore and a sync", theirs)
         report.target(f"{kind}: restore: restic / ours, wall", theirs.wall / back.wall, ">=", 2,
                       "x")
@@ -133,14 +147,9 @@ def measure(report, bed, kind):
 def main():
     report = Report(f"backup-limit: {SIZE // MIB} MiB, chunks of 16 KiB, zstd level {LEVEL}")
     os.environ["RESTIC_PASSWORD"] = "bench"
-    top = tempfile.mkdtemp(prefix="cairn-bench.")
-    try:
-        bed = Bed(top)
+    with Pool("copy") as pool:
         for kind in os.environ.get("CAIRN_BENCH_DATA", "random files").split():
-            measure(report, bed, kind)
-    finally:
-        subprocess.run([CAIRN, "pool", "destroy", "--yes"], stdout=subprocess.DEVNULL, check=False)
-        shutil.rmtree(top)
+            measure(report, Bed(pool.top), kind)
     report.finish()
 
 

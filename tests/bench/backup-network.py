@@ -3,11 +3,9 @@
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
-import tempfile
 
-from benchlib import BUILD, CAIRN, Report, call, seconds
+from benchlib import BUILD, CAIRN, Pool, Report, seconds
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/system"))
@@ -54,20 +52,13 @@ def measure(report, top, round_trip):
 def main():
     report = Report(f"backup-network: {SIZE // MIB} MiB of random bytes, 100 Mbit/s")
     os.environ["RESTIC_PASSWORD"] = "bench"
-    top = tempfile.mkdtemp(prefix="cairn-bench.")
-    os.environ["CAIRN_POOL"] = f"{top}/pool"
-    try:
-        call(CAIRN, "pool", "create", f"{top}/pool", "--backend", "copy")
-        call(CAIRN, "volume", "create", "data", "--size", SIZE)
-        with open(call(CAIRN, "volume", "path", "data"), "r+b") as file:
+    with Pool("copy") as pool:
+        with open(pool.volume("data", SIZE), "r+b") as file:
             for _ in range(SIZE // MIB):
                 file.write(os.urandom(MIB))
-        call(CAIRN, "snapshot", "create", "data@s")
+        pool.snapshot("data@s")
         for round_trip in (20, 100):
-            measure(report, top, round_trip)
-    finally:
-        subprocess.run([CAIRN, "pool", "destroy", "--yes"], stdout=subprocess.DEVNULL, check=False)
-        shutil.rmtree(top)
+            measure(report, pool.top, round_trip)
     report.finish()
 
 

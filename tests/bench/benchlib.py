@@ -86,7 +86,8 @@ class Pool:
         self.top = tempfile.mkdtemp(prefix="cairn-bench.")
         self.dir = f"{self.top}/pool"
         os.environ["CAIRN_POOL"] = self.dir
-        call(CAIRN, "pool", "create", self.dir, "--backend", self.backend, "--size", self.size)
+        size = [] if self.backend == "copy" else ["--size", self.size]
+        call(CAIRN, "pool", "create", self.dir, "--backend", self.backend, *size)
         return self
 
     def __exit__(self, *exc):

@@ -185,8 +185,8 @@ def main():
     mine, told, memory = ours(report)
     theirs, changed, their_memory = reference(report)
     larger = large_reads(report)
-    report.target("changed bytes not told of", max(0, changed - told), "<=", 0)
-    report.figure("changed bytes, told in excess", f"{changed}, {told - changed}")
+    report.target("changed bytes not reported", max(0, changed - told), "<=", 0)
+    report.figure("changed bytes, reported in excess", f"{changed}, {told - changed}")
     report.ratio("Delta, cold: reference / cairn", theirs["Delta, cold"], mine["Delta, cold"],
                  ">=", 1000, by="wall")
     report.ratio("Delta, warm: reference / cairn", theirs["Delta"], mine["Delta"], ">=", 300)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gRPC: tuples a second and small calls, beside the C core and grpc-go."""
+"""gRPC: tuples a second and small calls, beside the C core and grpc-go, or CAIRN_BENCH_OTHER=DIR."""
 import json
 import os
 import pathlib
@@ -11,10 +11,12 @@ import time
 
 from benchlib import Report, call, tool
 
-ROUNDS = 5
+OTHER = os.environ.get("CAIRN_BENCH_OTHER")  # the build directory of another commit
+ROUNDS = 15 if OTHER else 5
 TUPLES = 10_000_000
 TUPLES_SMALL = 1_000_000  # in messages of 16
 CALLS = 50_000
+OTHER_MOST = 1.05
 SLOW = 200  # TLS connections whose reader stands still
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -72,14 +74,15 @@ def certificates(top):
 class Side:
     """One implementation: a server on a unix socket, one on TLS, a relay."""
 
-    def __init__(self, name, top, pair, ca):
-        self.name, self.program, self.ca = name, tool(f"grpc-{name}"), ca
+    def __init__(self, name, top, pair, ca, server=None, client=None):
+        self.name, self.program, self.ca = name, client or tool(f"grpc-{name}"), ca
+        server = server or self.program
         self.unix = f"unix:{top}/{name}.sock"
         self.tls, self.front = (f"127.0.0.1:{free_port()}" for _ in range(2))
         self.servers = [
-            Server(self.program, "serve", self.unix),
-            Server(self.program, "serve", self.tls, *pair),
-            Server(self.program, "serve", self.front, *pair, "--relay", self.unix),
+            Server(server, "serve", self.unix),
+            Server(server, "serve", self.tls, *pair),
+            Server(server, "serve", self.front, *pair, "--relay", self.unix),
         ]
         self.best = {}
 
@@ -159,19 +162,46 @@ def targets(report, cairn, core):
                   "<=", 1, "x")
 
 
+def measure(sides):
+    """The rounds of both sides in turns; which one begins changes each time."""
+    for n in range(ROUNDS):
+        for side in sides if n % 2 == 0 else reversed(sides):
+            side.round()
+
+
+def against_other(report, top, pair, ca):
+    """This build's server and client, each with the same peer as those of the other build: a
+    faster peer changes what a server costs. None may be more than a twentieth above the other."""
+    this, other = tool("grpc-cairn"), f"{OTHER}/tests/bench/bench-grpc-cairn"
+    sides = [Side(name, top, pair, ca, server, client) for name, server, client in (
+        ("cairn", this, this), ("other-server", other, this), ("other-client", this, other))]
+    try:
+        measure(sides)
+        figures(report, sides)
+        for other, key in zip(sides[1:], ("server_cpu_s", "client_cpu_s")):
+            for what, best in sides[0].best.items():
+                if key in best:
+                    report.target(f"{what}: {key[:6]} CPU, this / the other",
+                                  best[key] / other.best[what][key], "<=", OTHER_MOST, "x")
+    finally:
+        for side in sides:
+            side.stop()
+
+
 def main():
     report = Report("grpc: 10 M tuples in messages of 1024 (1 M in messages of 16), best of "
                     f"{ROUNDS}")
     with tempfile.TemporaryDirectory(prefix="cairn-bench.") as top:
         pair, ca = certificates(top)
+        if OTHER:
+            against_other(report, top, pair, ca)
+            report.finish()
         cairn = Side("cairn", top, pair, ca)
         idle = cairn.servers[0].status("VmRSS") / 1024
         core = Side("core", top, pair, ca)
         sides = [cairn, core]
         try:
-            for _ in range(ROUNDS):
-                for side in sides:
-                    side.round()
+            measure(sides)
             figures(report, sides)
             targets(report, cairn, core)
             rebuilt = go_relay(pair, cairn)

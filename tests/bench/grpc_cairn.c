@@ -16,14 +16,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/flags.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "cairn_test.pb-c.h"
+#include "measure.h"
 #include "net/grpc/call.h"
 #include "net/grpc/grpc_client.h"
 #include "net/grpc/grpc_server.h"
@@ -32,57 +31,22 @@
 #include "net/tls/tls_settings.h"
 #include "proto/block_metadata.h"
 #include "proto/message.h"
+#include "streams.h"
+#include "tuples.h"
 
-#define TUPLES_PATH   "/cairn.test.Test/Tuples"
-#define UNARY_PATH    "/cairn.test.Test/Unary"
-#define CPU_PATH      "/cairn.test.Test/Cpu"
-#define IN_FLIGHT_MAX 1024
+#define TUPLES_PATH "/cairn.test.Test/Tuples"
+#define UNARY_PATH  "/cairn.test.Test/Unary"
+#define CPU_PATH    "/cairn.test.Test/Cpu"
 
-static const char *cert_file, *key_file, *ca_file, *relay_target;
+static struct bench_files files;
 static bool scan_relayed;
 
-static _Noreturn void die(const struct cairn_err *err)
-{
-	fprintf(stderr, "bench-grpc-cairn: %s\n", err->msg);
-	exit(1);
-}
-
-static uint64_t cpu_us(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_SELF, &usage);
-	return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
-	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
-
 /* --- server --- */
-
-static int send_tuples(struct net_call *call, const Cairn__Test__TupleRequest *r,
-		       struct cairn_err *err)
-{
-	const uint64_t capacity = r->count * (uint64_t)r->stride;
-	uint64_t done = 0;
-
-	while (done < r->count) {
-		size_t n = r->count - done < r->per_message ? r->count - done : r->per_message;
-		struct proto_block_writer w;
-		uint8_t *at;
-		int rc = net_call_reserve(call, PROTO_BLOCK_ROOM(n), &at, err);
-
-		if (rc != 0)
-			return rc;
-		proto_block_begin(&w, at, PROTO_BLOCK_ROOM(n), PROTO_BLOCK_VARIABLE, capacity);
-		for (size_t i = 0; i < n; i++, done++)
-			proto_block_add(&w, done * (uint64_t)r->stride, (uint64_t)r->length);
-		net_call_commit(call, proto_block_len(&w), done < r->count);
-	}
-	return 0;
-}
 
 static int tuples(struct net_call *call, void *arg, struct cairn_err *err)
 {
 	proto_auto_message ProtobufCMessage *message = NULL;
+	const Cairn__Test__TupleRequest *r;
 	const uint8_t *data;
 	size_t n;
 	int rc = net_call_recv(call, &data, &n, err);
@@ -93,7 +57,13 @@ static int tuples(struct net_call *call, void *arg, struct cairn_err *err)
 	rc = proto_unpack(&cairn__test__tuple_request__descriptor, data, n, &message, err);
 	if (rc != 0)
 		return rc;
-	return send_tuples(call, (Cairn__Test__TupleRequest *)message, err);
+	r = (const Cairn__Test__TupleRequest *)message;
+	return bench_send_tuples(call,
+				 &(struct bench_tuples){.count = r->count,
+							.per_message = r->per_message,
+							.stride = (uint64_t)r->stride,
+							.length = (uint64_t)r->length},
+				 err);
 }
 
 static int scan(void *arg, const uint8_t *message, size_t n, struct cairn_err *err)
@@ -113,9 +83,7 @@ static int relay_tuples(struct net_call *call, void *arg, struct cairn_err *err)
 
 	if (rc != 1)
 		return rc;
-	rc = net_rpc_start(arg, &options, &up, err);
-	if (rc == 0)
-		rc = net_rpc_send(up, data, n, true, err);
+	rc = net_rpc_request(arg, &options, data, n, &up, err);
 	return rc == 0 ? net_relay_run(call, up, &relay, NULL, err) : rc;
 }
 
@@ -131,7 +99,7 @@ static int echo(struct net_call *call, void *arg, struct cairn_err *err)
 
 static int tell_cpu(struct net_call *call, void *arg, struct cairn_err *err)
 {
-	uint64_t now = cpu_us();
+	uint64_t now = bench_cpu_us();
 
 	(void)arg;
 	return net_call_send(call, &now, sizeof(now), err);
@@ -145,15 +113,15 @@ static void listen_on(struct net_server *server, const char *address, struct net
 			 : net_server_listen_tcp(server, address, tls, NULL, err);
 
 	if (rc != 0)
-		die(err);
+		bench_die(err->msg);
 }
 
 static int serve(const char *address)
 {
 	struct net_server_options options = {.name = "bench"};
 	struct net_tls_options tls_options = {
-		.cert_file = cert_file, .key_file = key_file, .h2 = true};
-	struct net_channel_options up_options = {.target = relay_target};
+		.cert_file = files.cert, .key_file = files.key, .h2 = true};
+	struct net_channel_options up_options = {.target = files.relay};
 	struct net_server *server = NULL;
 	struct net_channel *up = NULL;
 	struct net_tls *tls = NULL;
@@ -161,13 +129,13 @@ static int serve(const char *address)
 	sigset_t set;
 
 	net_signals_block(&set);
-	if (cert_file && net_tls_server_new(&tls_options, &tls, &err) != 0)
-		die(&err);
+	if (files.cert && net_tls_server_new(&tls_options, &tls, &err) != 0)
+		bench_die(err.msg);
 	if (net_server_new(&options, &server, &err) != 0)
-		die(&err);
+		bench_die(err.msg);
 	up_options.loop = net_server_loop(server, 0);
-	if (relay_target && net_channel_new(&up_options, &up, &err) != 0)
-		die(&err);
+	if (files.relay && net_channel_new(&up_options, &up, &err) != 0)
+		bench_die(err.msg);
 	{
 		const struct net_method methods[] = {
 			{TUPLES_PATH, NET_SERVER_STREAM, up ? relay_tuples : tuples, up},
@@ -176,11 +144,11 @@ static int serve(const char *address)
 		};
 
 		if (net_server_add(server, methods, 3, &err) != 0)
-			die(&err);
+			bench_die(err.msg);
 	}
 	listen_on(server, address, tls, &err);
 	if (net_server_start(server, &err) != 0)
-		die(&err);
+		bench_die(err.msg);
 	puts("ready");
 	fflush(stdout);
 	net_signals_wait(&set, UINT64_MAX);
@@ -195,17 +163,17 @@ static int serve(const char *address)
 
 static struct net_channel *connect_to(const char *target, struct net_tls **ret_tls)
 {
-	struct net_tls_options tls_options = {.ca_file = ca_file, .h2 = true};
+	struct net_tls_options tls_options = {.ca_file = files.ca, .h2 = true};
 	struct net_channel_options options = {.target = target};
 	struct net_channel *channel = NULL;
 	struct cairn_err err = {0};
 
-	if (ca_file && !*ret_tls && net_tls_client_new(&tls_options, ret_tls, &err) != 0)
-		die(&err);
+	if (files.ca && !*ret_tls && net_tls_client_new(&tls_options, ret_tls, &err) != 0)
+		bench_die(err.msg);
 	options.tls = *ret_tls;
 	if (net_channel_new(&options, &channel, &err) != 0 ||
 	    net_channel_connect(channel, 5000, &err) != 0)
-		die(&err);
+		bench_die(err.msg);
 	return channel;
 }
 
@@ -220,7 +188,7 @@ static uint64_t server_cpu(struct net_channel *channel)
 	if (net_rpc_unary(channel, &options, "", 0, &data, &n, &err) != 0) {
 		if (err.code == CAIRN_UNIMPLEMENTED) /* not a server of ours */
 			return 0;
-		die(&err);
+		bench_die(err.msg);
 	}
 	memcpy(&us, data, n < sizeof(us) ? n : sizeof(us));
 	return us;
@@ -242,7 +210,7 @@ static struct net_rpc *ask_tuples(struct net_channel *channel, uint64_t count, u
 	if (net_rpc_start(channel, &options, &rpc, &err) != 0 ||
 	    net_rpc_send(rpc, packed, protobuf_c_message_pack(&request.base, packed), true, &err) !=
 		    0)
-		die(&err);
+		bench_die(err.msg);
 	return rpc;
 }
 
@@ -250,7 +218,7 @@ static int read_tuples(const char *target, uint64_t count, uint64_t per)
 {
 	struct net_tls *tls = NULL;
 	struct net_channel *channel = connect_to(target, &tls);
-	uint64_t server = server_cpu(channel), own = cpu_us(), wall = cairn_monotonic_ns();
+	struct bench_cost cost = bench_cost_begin(server_cpu(channel));
 	struct net_rpc *rpc = ask_tuples(channel, count, per);
 	struct proto_block_scan state = {0};
 	struct cairn_err err = {0};
@@ -260,50 +228,42 @@ static int read_tuples(const char *target, uint64_t count, uint64_t per)
 
 	while ((rc = net_rpc_recv(rpc, &data, &n, &err)) == 1) {
 		if (proto_block_scan(&state, data, n, NULL, &err) != 0)
-			die(&err);
+			bench_die(err.msg);
 	}
 	if (rc != 0)
-		die(&err);
-	wall = cairn_monotonic_ns() - wall;
-	own = cpu_us() - own;
-	server = server_cpu(channel) - server;
-	printf("{\"tuples\": %llu, \"wall_s\": %.6f, \"client_cpu_s\": %.6f, \"server_cpu_s\": %.6f}\n",
-	       (unsigned long long)state.tuples, (double)wall / 1e9, (double)own / 1e6,
-	       (double)server / 1e6);
+		bench_die(err.msg);
+	bench_cost_end(&cost);
+	cost.server_us = server_cpu(channel) - cost.server_us;
+	bench_print_tuples(state.tuples, &cost);
 	net_rpc_free(rpc);
 	net_channel_free(channel);
 	net_tls_free(tls);
 	return state.tuples == count ? 0 : 1;
 }
 
-static struct net_rpc *begin_small(struct net_channel *channel)
+static void *begin_small(void *channel, uint64_t i)
 {
 	struct net_rpc_options options = {.path = UNARY_PATH, .timeout_ms = 20000};
 	struct net_rpc *rpc = NULL;
 	struct cairn_err err = {0};
 
+	(void)i;
 	if (net_rpc_start(channel, &options, &rpc, &err) != 0 ||
 	    net_rpc_send(rpc, "\x0a\x05hello", 7, true, &err) != 0)
-		die(&err);
+		bench_die(err.msg);
 	return rpc;
 }
 
-static int by_value(const void *a, const void *b)
+static void finish_small(void *call)
 {
-	const uint64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
-static void finish_small(struct net_rpc *rpc)
-{
+	struct net_rpc *rpc = call;
 	struct cairn_err err = {0};
 	const uint8_t *data;
 	size_t n;
 
 	if (net_rpc_recv(rpc, &data, &n, &err) != 1 || n != 7 ||
 	    net_rpc_recv(rpc, &data, &n, &err) != 0)
-		die(&err);
+		bench_die(err.msg);
 	net_rpc_free(rpc);
 }
 
@@ -311,35 +271,12 @@ static int small_calls(const char *target, uint64_t count, uint64_t in_flight)
 {
 	struct net_tls *tls = NULL;
 	struct net_channel *channel = connect_to(target, &tls);
-	struct net_rpc *rpcs[IN_FLIGHT_MAX];
-	uint64_t *times = cairn_calloc(count, sizeof(*times)), begun[IN_FLIGHT_MAX];
-	uint64_t server = server_cpu(channel), own = cpu_us(), wall = cairn_monotonic_ns();
-	uint64_t p50, p99;
+	struct bench_cost cost = bench_cost_begin(server_cpu(channel));
+	uint64_t *times = bench_pipeline(count, in_flight, begin_small, finish_small, channel);
 
-	if (!times || in_flight > IN_FLIGHT_MAX)
-		return 1;
-	for (uint64_t i = 0; i < count + in_flight; i++) {
-		uint64_t slot = i % in_flight;
-
-		if (i >= in_flight) {
-			finish_small(rpcs[slot]);
-			times[i - in_flight] = cairn_monotonic_ns() - begun[slot];
-		}
-		if (i < count) {
-			begun[slot] = cairn_monotonic_ns();
-			rpcs[slot] = begin_small(channel);
-		}
-	}
-	wall = cairn_monotonic_ns() - wall;
-	own = cpu_us() - own;
-	server = server_cpu(channel) - server;
-	qsort(times, count, sizeof(*times), by_value);
-	p50 = times[count / 2];
-	p99 = times[count - 1 - count / 100];
-	printf("{\"calls\": %llu, \"wall_s\": %.6f, \"client_cpu_s\": %.6f, \"server_cpu_s\": %.6f, "
-	       "\"p50_us\": %.1f, \"p99_us\": %.1f}\n",
-	       (unsigned long long)count, (double)wall / 1e9, (double)own / 1e6,
-	       (double)server / 1e6, (double)p50 / 1e3, (double)p99 / 1e3);
+	bench_cost_end(&cost);
+	cost.server_us = server_cpu(channel) - cost.server_us;
+	bench_print_calls(count, times, &cost);
 	free(times);
 	net_channel_free(channel);
 	net_tls_free(tls);
@@ -350,69 +287,36 @@ static int small_calls(const char *target, uint64_t count, uint64_t in_flight)
  * then nothing more until standard input ends. */
 static int slow_readers(const char *target, uint64_t count)
 {
-	struct net_channel **channels = cairn_calloc(count, sizeof(struct net_channel *));
-	struct net_rpc **rpcs = cairn_calloc(count, sizeof(struct net_rpc *));
-	struct net_tls *tls = NULL;
+	struct bench_streams slow;
 	struct cairn_err err = {0};
 	const uint8_t *data;
 	size_t n;
 
-	if (!channels || !rpcs)
+	if (!bench_streams_init(&slow, count))
 		return 1;
 	for (uint64_t i = 0; i < count; i++) {
-		channels[i] = connect_to(target, &tls);
-		rpcs[i] = ask_tuples(channels[i], 1ULL << 40, 1024);
-		if (net_rpc_recv(rpcs[i], &data, &n, &err) != 1)
-			die(&err);
+		slow.channels[i] = connect_to(target, &slow.tls);
+		slow.rpcs[i] = ask_tuples(slow.channels[i], 1ULL << 40, 1024);
+		if (net_rpc_recv(slow.rpcs[i], &data, &n, &err) != 1)
+			bench_die(err.msg);
 	}
 	puts("ready");
 	fflush(stdout);
 	(void)!getchar();
-	for (uint64_t i = 0; i < count; i++) {
-		net_rpc_free(rpcs[i]);
-		net_channel_free(channels[i]);
-	}
-	free(channels);
-	free(rpcs);
-	net_tls_free(tls);
+	bench_streams_done(&slow);
 	return 0;
-}
-
-static uint64_t number(const char *text)
-{
-	struct cairn_err err = {0};
-	uint64_t value;
-
-	if (cairn_parse_u64(text, &value, &err) != 0)
-		die(&err);
-	return value;
 }
 
 int main(int argc, char **argv)
 {
 	const struct cairn_flag table[] = {
-		{.name = "cert", .kind = CAIRN_FLAG_STRING, .target = &cert_file},
-		{.name = "key", .kind = CAIRN_FLAG_STRING, .target = &key_file},
-		{.name = "ca", .kind = CAIRN_FLAG_STRING, .target = &ca_file},
-		{.name = "relay", .kind = CAIRN_FLAG_STRING, .target = &relay_target},
+		BENCH_FILES_FLAGS(&files),
 		{.name = "scan", .kind = CAIRN_FLAG_BOOL, .target = &scan_relayed},
 		CAIRN_FLAG_END,
 	};
-	const struct cairn_flag *const tables[] = {table, NULL};
-	struct cairn_err err = {0};
-	char **args = argv + 1;
-	int n = 0;
+	const struct bench_modes modes = {
+		.serve = serve, .tuples = read_tuples, .calls = small_calls, .slow = slow_readers};
+	int n = bench_arguments(table, argc, argv);
 
-	if (cairn_flags_parse(tables, argc - 1, args, 0, &n, &err) != 0)
-		die(&err);
-	if (n == 2 && strcmp(args[0], "serve") == 0)
-		return serve(args[1]);
-	if (n == 4 && strcmp(args[0], "tuples") == 0)
-		return read_tuples(args[1], number(args[2]), number(args[3]));
-	if (n == 4 && strcmp(args[0], "calls") == 0)
-		return small_calls(args[1], number(args[2]), number(args[3]));
-	if (n == 3 && strcmp(args[0], "slow") == 0)
-		return slow_readers(args[1], number(args[2]));
-	cairn_err_set(&err, CAIRN_INVALID, "serve, tuples, calls or slow");
-	die(&err);
+	return bench_run(&modes, n, argv + 1);
 }

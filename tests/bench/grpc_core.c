@@ -20,39 +20,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/flags.h"
 #include "base/io.h"
 #include "base/mem.h"
-#include "base/num.h"
+#include "measure.h"
 #include "proto/block_metadata.h"
 
 #define TUPLES_PATH   "/cairn.test.Test/Tuples"
 #define UNARY_PATH    "/cairn.test.Test/Unary"
 #define CPU_PATH      "/cairn.test.Test/Cpu"
-#define IN_FLIGHT_MAX 1024
 #define PENDING_CALLS 64 /* that the server asks for at once */
 
-static const char *cert_file, *key_file, *ca_file, *relay_target;
+static struct bench_files files;
 static grpc_completion_queue *queue;
-
-static _Noreturn void die(const char *text)
-{
-	fprintf(stderr, "bench-grpc-core: %s\n", text);
-	exit(1);
-}
-
-static uint64_t cpu_us(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_SELF, &usage);
-	return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
-	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
 
 static char *read_file(const char *path)
 {
@@ -61,14 +44,14 @@ static char *read_file(const char *path)
 	size_t n;
 
 	if (cairn_file_read(-100, path, 1 << 20, &data, &n, &err) != 0)
-		die(err.msg);
+		bench_die(err.msg);
 	return data;
 }
 
 static void start(grpc_call *call, const grpc_op *ops, size_t n, void *tag)
 {
 	if (grpc_call_start_batch(call, ops, n, tag, NULL) != GRPC_CALL_OK)
-		die("batch refused");
+		bench_die("batch refused");
 }
 
 static grpc_slice flatten(grpc_byte_buffer *buffer)
@@ -77,7 +60,7 @@ static grpc_slice flatten(grpc_byte_buffer *buffer)
 	grpc_slice slice;
 
 	if (!grpc_byte_buffer_reader_init(&reader, buffer))
-		die("unreadable message");
+		bench_die("unreadable message");
 	slice = grpc_byte_buffer_reader_readall(&reader);
 	grpc_byte_buffer_reader_destroy(&reader);
 	return slice;
@@ -114,7 +97,7 @@ static void ask_for_call(void)
 	struct server_call *c = cairn_calloc(1, sizeof(*c));
 
 	if (!c)
-		die("memory");
+		bench_die("memory");
 	grpc_call_details_init(&c->details);
 	grpc_metadata_array_init(&c->metadata);
 	grpc_metadata_array_init(&c->up_headers);
@@ -205,7 +188,7 @@ static void parse_tuples(struct server_call *c, grpc_slice request)
 	while (in.pos < in.end) {
 		if (!proto_tag_get(&in, &field, &wire) || field < 1 || field > 4 ||
 		    !proto_varint_get(&in, fields[field]))
-			die("bad request");
+			bench_die("bad request");
 	}
 }
 
@@ -254,7 +237,7 @@ static void got_request(struct server_call *c)
 
 		reply(c, copy, true, true, GRPC_STATUS_OK);
 	} else {
-		uint64_t now = cpu_us();
+		uint64_t now = bench_cpu_us();
 
 		reply(c, bytes(&now, sizeof(now)), true, true, GRPC_STATUS_OK);
 	}
@@ -312,17 +295,17 @@ static grpc_server_credentials *server_credentials(void)
 {
 	grpc_ssl_pem_key_cert_pair pair;
 
-	if (!cert_file)
+	if (!files.cert)
 		return grpc_insecure_server_credentials_create();
-	pair.cert_chain = read_file(cert_file);
-	pair.private_key = read_file(key_file);
+	pair.cert_chain = read_file(files.cert);
+	pair.private_key = read_file(files.key);
 	return grpc_ssl_server_credentials_create_ex(
 		NULL, &pair, 1, GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE, NULL);
 }
 
 static grpc_channel *connect_to(const char *target)
 {
-	char *ca = ca_file ? read_file(ca_file) : NULL;
+	char *ca = files.ca ? read_file(files.ca) : NULL;
 	grpc_channel_credentials *credentials =
 		ca ? grpc_ssl_credentials_create(ca, NULL, NULL, NULL)
 		   : grpc_insecure_credentials_create();
@@ -340,9 +323,9 @@ static int serve(const char *address)
 	server = grpc_server_create(NULL, NULL);
 	grpc_server_register_completion_queue(server, queue, NULL);
 	if (!grpc_server_add_http2_port(server, address, credentials))
-		die("cannot listen");
-	if (relay_target)
-		up_channel = connect_to(relay_target);
+		bench_die("cannot listen");
+	if (files.relay)
+		up_channel = connect_to(files.relay);
 	grpc_server_start(server);
 	for (int i = 0; i < PENDING_CALLS; i++)
 		ask_for_call();
@@ -419,7 +402,7 @@ static void *wait_one(void)
 		grpc_completion_queue_next(queue, gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
 
 	if (event.type != GRPC_OP_COMPLETE)
-		die("queue");
+		bench_die("queue");
 	return event.tag;
 }
 
@@ -432,7 +415,7 @@ static uint64_t server_cpu(grpc_channel *channel)
 	begin_call(channel, &c, CPU_PATH, bytes("", 0), true);
 	wait_one();
 	if (c.code != GRPC_STATUS_OK || !c.message)
-		die("no CPU time");
+		bench_die("no CPU time");
 	slice = flatten(c.message);
 	memcpy(&us, GRPC_SLICE_START_PTR(slice), sizeof(us));
 	grpc_slice_unref(slice);
@@ -471,7 +454,7 @@ static void read_stream(struct client_call *c, struct proto_block_scan *state)
 		slice = flatten(c->message);
 		if (proto_block_scan(state, GRPC_SLICE_START_PTR(slice), GRPC_SLICE_LENGTH(slice),
 				     NULL, &err) != 0)
-			die(err.msg);
+			bench_die(err.msg);
 		grpc_slice_unref(slice);
 		grpc_byte_buffer_destroy(c->message);
 	}
@@ -480,7 +463,7 @@ static void read_stream(struct client_call *c, struct proto_block_scan *state)
 static int read_tuples(const char *target, uint64_t count, uint64_t per)
 {
 	grpc_channel *channel = connect_to(target);
-	uint64_t server_us = server_cpu(channel), own = cpu_us(), wall = cairn_monotonic_ns();
+	struct bench_cost cost = bench_cost_begin(server_cpu(channel));
 	struct proto_block_scan state = {0};
 	grpc_op op = {.op = GRPC_OP_RECV_STATUS_ON_CLIENT};
 	struct client_call c;
@@ -493,91 +476,51 @@ static int read_tuples(const char *target, uint64_t count, uint64_t per)
 	op.data.recv_status_on_client.status_details = &c.text;
 	start(c.call, &op, 1, &c);
 	wait_one();
-	wall = cairn_monotonic_ns() - wall;
-	own = cpu_us() - own;
-	server_us = server_cpu(channel) - server_us;
-	printf("{\"tuples\": %llu, \"wall_s\": %.6f, \"client_cpu_s\": %.6f, "
-	       "\"server_cpu_s\": %.6f}\n",
-	       (unsigned long long)state.tuples, (double)wall / 1e9, (double)own / 1e6,
-	       (double)server_us / 1e6);
+	bench_cost_end(&cost);
+	cost.server_us = server_cpu(channel) - cost.server_us;
+	bench_print_tuples(state.tuples, &cost);
 	return c.code == GRPC_STATUS_OK && state.tuples == count ? 0 : 1;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
 }
 
 static int small_calls(const char *target, uint64_t count, uint64_t in_flight)
 {
-	static struct client_call calls[IN_FLIGHT_MAX];
+	static struct client_call calls[BENCH_IN_FLIGHT_MAX];
 	grpc_channel *channel = connect_to(target);
 	uint64_t *times = cairn_calloc(count, sizeof(*times)), done = 0, begun = 0;
-	uint64_t server_us = server_cpu(channel), own = cpu_us(), wall = cairn_monotonic_ns();
-	uint64_t p50, p99;
+	struct bench_cost cost = bench_cost_begin(server_cpu(channel));
 
-	if (!times || in_flight > IN_FLIGHT_MAX)
-		die("too many");
+	if (!times || in_flight > BENCH_IN_FLIGHT_MAX)
+		bench_die("too many");
 	for (; begun < in_flight && begun < count; begun++)
 		begin_call(channel, &calls[begun], UNARY_PATH, bytes("\x0a\x05hello", 7), true);
 	while (done < count) {
 		struct client_call *c = wait_one();
 
 		if (c->code != GRPC_STATUS_OK || !c->message)
-			die("call failed");
+			bench_die("call failed");
 		times[done++] = cairn_monotonic_ns() - c->begun;
 		end_call(c);
 		if (begun++ < count)
 			begin_call(channel, c, UNARY_PATH, bytes("\x0a\x05hello", 7), true);
 	}
-	wall = cairn_monotonic_ns() - wall;
-	own = cpu_us() - own;
-	server_us = server_cpu(channel) - server_us;
-	qsort(times, count, sizeof(*times), by_value);
-	p50 = times[count / 2];
-	p99 = times[count - 1 - count / 100];
-	printf("{\"calls\": %llu, \"wall_s\": %.6f, \"client_cpu_s\": %.6f, \"server_cpu_s\": %.6f, "
-	       "\"p50_us\": %.1f, \"p99_us\": %.1f}\n",
-	       (unsigned long long)count, (double)wall / 1e9, (double)own / 1e6,
-	       (double)server_us / 1e6, (double)p50 / 1e3, (double)p99 / 1e3);
+	bench_cost_end(&cost);
+	cost.server_us = server_cpu(channel) - cost.server_us;
+	bench_print_calls(count, times, &cost);
 	free(times);
 	return 0;
-}
-
-static uint64_t number(const char *text)
-{
-	uint64_t value;
-
-	if (cairn_parse_u64(text, &value, NULL) != 0)
-		die("no number");
-	return value;
 }
 
 int main(int argc, char **argv)
 {
 	const struct cairn_flag table[] = {
-		{.name = "cert", .kind = CAIRN_FLAG_STRING, .target = &cert_file},
-		{.name = "key", .kind = CAIRN_FLAG_STRING, .target = &key_file},
-		{.name = "ca", .kind = CAIRN_FLAG_STRING, .target = &ca_file},
-		{.name = "relay", .kind = CAIRN_FLAG_STRING, .target = &relay_target},
+		BENCH_FILES_FLAGS(&files),
 		CAIRN_FLAG_END,
 	};
-	const struct cairn_flag *const tables[] = {table, NULL};
-	struct cairn_err err = {0};
-	char **args = argv + 1;
-	int n = 0;
+	const struct bench_modes modes = {
+		.serve = serve, .tuples = read_tuples, .calls = small_calls};
+	int n = bench_arguments(table, argc, argv);
 
-	if (cairn_flags_parse(tables, argc - 1, args, 0, &n, &err) != 0)
-		die(err.msg);
 	grpc_init();
 	queue = grpc_completion_queue_create_for_next(NULL);
-	if (n == 2 && strcmp(args[0], "serve") == 0)
-		return serve(args[1]);
-	if (n == 4 && strcmp(args[0], "tuples") == 0)
-		return read_tuples(args[1], number(args[2]), number(args[3]));
-	if (n == 4 && strcmp(args[0], "calls") == 0)
-		return small_calls(args[1], number(args[2]), number(args[3]));
-	die("serve, tuples or calls");
+	return bench_run(&modes, n, argv + 1);
 }

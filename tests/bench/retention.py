@@ -6,6 +6,7 @@ import pathlib
 from benchlib import BLOCK, CAIRN, Pool, Report, call, fill, timed
 
 SIZE = int(os.environ.get("CAIRN_BENCH_SIZE", 1 << 30))
+BACKEND = os.environ.get("CAIRN_BENCH_BACKEND", "btrfs")
 DAYS = int(os.environ.get("CAIRN_BENCH_DAYS", 90))
 CHANGED = SIZE // BLOCK // 100
 
@@ -24,7 +25,7 @@ def main():
     hours = DAYS * 24
     report = Report(f"retention: {SIZE >> 20} MiB volume, a snapshot an hour for {DAYS} days, each "
                     "deleted when the next is cut; 1 % of the blocks overwritten at random between")
-    with Pool("btrfs", size=str(max(4 << 30, 8 * SIZE))) as pool:
+    with Pool(BACKEND, size=str(max(4 << 30, 8 * SIZE))) as pool:
         path = pool.volume("data", SIZE)
         fill(path, SIZE, 1 << 20, SIZE >> 20, "every", 1)
         call(CAIRN, "snapshot", "create", "data@0")

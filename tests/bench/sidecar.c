@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -24,8 +23,9 @@
 #include "base/flags.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "csi_identity.pb-c.h"
+#include "csi_answers.h"
 #include "csi_metadata.pb-c.h"
+#include "measure.h"
 #include "net/grpc/call.h"
 #include "net/grpc/grpc_client.h"
 #include "net/grpc/grpc_server.h"
@@ -35,103 +35,44 @@
 #include "proto/block_metadata.h"
 #include "proto/message.h"
 #include "snapshotmetadata.pb-c.h"
+#include "streams.h"
+#include "tuples.h"
 
-#define ALLOCATED     "/snapshotmetadata.SnapshotMetadata/GetMetadataAllocated"
-#define PER_DEFAULT   256U
-#define STRIDE        8192U
-#define LENGTH        4096U
-#define IN_FLIGHT_MAX 1024
-#define NAMES_MAX     64
-#define TOKENS_MAX    (256U << 10)
-#define CALL_MS       120000U
-#define SLOW_WINDOW   (64U << 10) /* what a Go client has */
+#define ALLOCATED   "/snapshotmetadata.SnapshotMetadata/GetMetadataAllocated"
+#define PER_DEFAULT 256U
+#define STRIDE      8192U
+#define LENGTH      4096U
+#define NAMES_MAX   64
+#define TOKENS_MAX  (256U << 10)
+#define CALL_MS     120000U
+#define SLOW_WINDOW (64U << 10) /* what a Go client has */
 
 static const char *ca_file, *tokens_file;
 static const char *namespace = "one";
 static char *tokens[NAMES_MAX];
 static size_t n_tokens;
 
-static _Noreturn void die(const struct cairn_err *err)
-{
-	fprintf(stderr, "bench-sidecar: %s\n", err->msg);
-	exit(1);
-}
-
-static uint64_t number(const char *text)
-{
-	struct cairn_err err = {0};
-	uint64_t value;
-
-	if (cairn_parse_u64(text, &value, &err) != 0)
-		die(&err);
-	return value;
-}
-
 /* --- the driver --- */
 
 static const char *driver_name;
 
-static int reply(struct net_call *call, const ProtobufCMessage *message, struct cairn_err *err)
-{
-	cairn_auto_buf struct cairn_buf buf = CAIRN_BUF_INIT(4096);
-
-	proto_pack(message, &buf);
-	return net_call_send(call, buf.data, buf.len, err);
-}
-
 static int info(struct net_call *call, void *arg, struct cairn_err *err)
 {
-	Csi__V1__GetPluginInfoResponse response;
-
 	(void)arg;
-	csi__v1__get_plugin_info_response__init(&response);
-	response.name = (char *)(uintptr_t)driver_name;
-	return reply(call, &response.base, err);
+	return csi_answer_name(call, driver_name, err);
 }
 
 static int capabilities(struct net_call *call, void *arg, struct cairn_err *err)
 {
-	Csi__V1__GetPluginCapabilitiesResponse response;
-	Csi__V1__PluginCapability capability, *list = &capability;
-	Csi__V1__PluginCapability__Service service;
-
 	(void)arg;
-	csi__v1__get_plugin_capabilities_response__init(&response);
-	csi__v1__plugin_capability__init(&capability);
-	csi__v1__plugin_capability__service__init(&service);
-	service.type = CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__SNAPSHOT_METADATA_SERVICE;
-	capability.type_case = CSI__V1__PLUGIN_CAPABILITY__TYPE_SERVICE;
-	capability.service = &service;
-	response.n_capabilities = 1;
-	response.capabilities = &list;
-	return reply(call, &response.base, err);
+	return csi_answer_capability(
+		call, CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__SNAPSHOT_METADATA_SERVICE, err);
 }
 
 static int probe(struct net_call *call, void *arg, struct cairn_err *err)
 {
 	(void)arg;
 	return net_call_send(call, "", 0, err);
-}
-
-static int send_tuples(struct net_call *call, uint64_t count, uint32_t per, struct cairn_err *err)
-{
-	const uint64_t capacity = count * STRIDE;
-	uint64_t done = 0;
-
-	while (done < count) {
-		size_t n = count - done < per ? count - done : per;
-		struct proto_block_writer w;
-		uint8_t *at;
-		int rc = net_call_reserve(call, PROTO_BLOCK_ROOM(n), &at, err);
-
-		if (rc != 0)
-			return rc;
-		proto_block_begin(&w, at, PROTO_BLOCK_ROOM(n), PROTO_BLOCK_VARIABLE, capacity);
-		for (size_t i = 0; i < n; i++, done++)
-			proto_block_add(&w, done * STRIDE, LENGTH);
-		net_call_commit(call, proto_block_len(&w), done < count);
-	}
-	return 0;
 }
 
 static int allocated(struct net_call *call, void *arg, struct cairn_err *err)
@@ -154,9 +95,15 @@ static int allocated(struct net_call *call, void *arg, struct cairn_err *err)
 	if (strncmp(request->snapshot_id, "tuples-", 7) != 0 ||
 	    cairn_parse_u64(request->snapshot_id + 7, &count, err) != 0)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "no such snapshot");
-	return send_tuples(call, count,
-			   request->max_results > 0 ? (uint32_t)request->max_results : PER_DEFAULT,
-			   err);
+	return bench_send_tuples(
+		call,
+		&(struct bench_tuples){.count = count,
+				       .per_message = request->max_results > 0
+							      ? (uint32_t)request->max_results
+							      : PER_DEFAULT,
+				       .stride = STRIDE,
+				       .length = LENGTH},
+		err);
 }
 
 static int serve(const char *socket, const char *name)
@@ -180,7 +127,7 @@ static int serve(const char *socket, const char *name)
 	    net_server_add(server, methods, sizeof(methods) / sizeof(methods[0]), &err) != 0 ||
 	    net_server_listen_unix(server, socket, 0600, &err) != 0 ||
 	    net_server_start(server, &err) != 0)
-		die(&err);
+		bench_die(err.msg);
 	puts("ready");
 	fflush(stdout);
 	net_signals_wait(&set, UINT64_MAX);
@@ -199,7 +146,7 @@ static void read_tokens(void)
 
 	if (!file || fread(text, 1, sizeof(text) - 1, file) == 0) {
 		cairn_err_set(&err, CAIRN_INVALID, "--tokens: nothing in it");
-		die(&err);
+		bench_die(err.msg);
 	}
 	fclose(file);
 	while (rest && *rest && n_tokens < NAMES_MAX)
@@ -216,11 +163,11 @@ static struct net_channel *connect_to(const char *target, struct net_tls **tls,
 	struct cairn_err err = {0};
 
 	if (!*tls && net_tls_client_new(&tls_options, tls, &err) != 0)
-		die(&err);
+		bench_die(err.msg);
 	options.tls = *tls;
 	if (net_channel_new(&options, &channel, &err) != 0 ||
 	    net_channel_connect(channel, 20000, &err) != 0)
-		die(&err);
+		bench_die(err.msg);
 	return channel;
 }
 
@@ -241,17 +188,8 @@ static struct net_rpc *begin(struct net_channel *channel, const char *token, con
 	proto_pack(&request.base, &buf);
 	if (net_rpc_start(channel, &options, &rpc, &err) != 0 ||
 	    net_rpc_send(rpc, buf.data, buf.len, true, &err) != 0)
-		die(&err);
+		bench_die(err.msg);
 	return rpc;
-}
-
-static uint64_t cpu_us(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_SELF, &usage);
-	return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
-	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
 /* Reads a stream to its end and decodes it: how many tuples. */
@@ -265,9 +203,9 @@ static uint64_t finish(struct net_rpc *rpc)
 
 	while ((rc = net_rpc_recv(rpc, &data, &n, &err)) == 1)
 		if (proto_block_scan(&scan, data, n, NULL, &err) != 0)
-			die(&err);
+			bench_die(err.msg);
 	if (rc != 0)
-		die(&err);
+		bench_die(err.msg);
 	net_rpc_free(rpc);
 	return scan.tuples;
 }
@@ -276,23 +214,16 @@ static int read_tuples(const char *target, const char *snapshot, uint64_t per)
 {
 	struct net_tls *tls = NULL;
 	struct net_channel *channel = connect_to(target, &tls, NULL, 0);
-	uint64_t own = cpu_us(), wall = cairn_monotonic_ns();
+	uint64_t own = bench_cpu_us(), wall = cairn_monotonic_ns();
 	uint64_t tuples = finish(begin(channel, tokens[0], snapshot, per, CALL_MS));
 
 	wall = cairn_monotonic_ns() - wall;
-	own = cpu_us() - own;
+	own = bench_cpu_us() - own;
 	printf("{\"tuples\": %llu, \"wall_s\": %.6f, \"client_cpu_s\": %.6f}\n",
 	       (unsigned long long)tuples, (double)wall / 1e9, (double)own / 1e6);
 	net_channel_free(channel);
 	net_tls_free(tls);
 	return 0;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
 }
 
 static size_t split(char *text, char *names[NAMES_MAX])
@@ -304,40 +235,40 @@ static size_t split(char *text, char *names[NAMES_MAX])
 	return n;
 }
 
+struct starts {
+	struct net_channel *channel;
+	char *names[NAMES_MAX];
+	size_t n_names;
+};
+
+static void *begin_start(void *arg, uint64_t i)
+{
+	const struct starts *starts = arg;
+
+	return begin(starts->channel, tokens[i % n_tokens], starts->names[i % starts->n_names], 0,
+		     CALL_MS);
+}
+
+static void finish_start(void *call)
+{
+	finish(call);
+}
+
 static int start_streams(const char *target, char *snapshots, uint64_t count, uint64_t in_flight)
 {
 	struct net_tls *tls = NULL;
-	struct net_channel *channel = connect_to(target, &tls, NULL, 0);
-	uint64_t *times = cairn_calloc(count, sizeof(*times)), begun[IN_FLIGHT_MAX];
-	struct net_rpc *rpcs[IN_FLIGHT_MAX];
-	char *names[NAMES_MAX];
-	size_t n_names = split(snapshots, names);
-	uint64_t wall = cairn_monotonic_ns();
-	uint64_t p50, p99;
+	struct starts starts = {.channel = connect_to(target, &tls, NULL, 0)};
+	uint64_t wall, p50, p99, *times;
 
-	if (!times || in_flight > IN_FLIGHT_MAX)
-		return 1;
-	for (uint64_t i = 0; i < count + in_flight; i++) {
-		uint64_t slot = i % in_flight;
-
-		if (i >= in_flight) {
-			finish(rpcs[slot]);
-			times[i - in_flight] = cairn_monotonic_ns() - begun[slot];
-		}
-		if (i < count) {
-			begun[slot] = cairn_monotonic_ns();
-			rpcs[slot] = begin(channel, tokens[i % n_tokens], names[i % n_names], 0,
-					   CALL_MS);
-		}
-	}
+	starts.n_names = split(snapshots, starts.names);
+	wall = cairn_monotonic_ns();
+	times = bench_pipeline(count, in_flight, begin_start, finish_start, &starts);
 	wall = cairn_monotonic_ns() - wall;
-	qsort(times, count, sizeof(*times), by_value);
-	p50 = times[count / 2];
-	p99 = times[count - 1 - count / 100];
+	bench_percentiles(times, count, &p50, &p99);
 	printf("{\"starts\": %llu, \"wall_s\": %.6f, \"p50_ms\": %.3f, \"p99_ms\": %.3f}\n",
 	       (unsigned long long)count, (double)wall / 1e9, (double)p50 / 1e6, (double)p99 / 1e6);
 	free(times);
-	net_channel_free(channel);
+	net_channel_free(starts.channel);
 	net_tls_free(tls);
 	return 0;
 }
@@ -346,39 +277,31 @@ static int start_streams(const char *target, char *snapshots, uint64_t count, ui
  * read until standard input ends. */
 static int read_slowly(const char *target, const char *snapshot, uint64_t count)
 {
-	struct net_channel **channels = cairn_calloc(count, sizeof(struct net_channel *));
-	struct net_rpc **rpcs = cairn_calloc(count, sizeof(struct net_rpc *));
-	struct net_tls *tls = NULL;
+	struct bench_streams slow;
 	struct net_loop *loop = NULL;
 	struct cairn_err err = {0};
 	const uint8_t *data;
 	uint64_t messages = 0;
 	size_t n;
 
-	if (!channels || !rpcs || net_loop_new("slow", &loop, &err) != 0)
+	if (!bench_streams_init(&slow, count) || net_loop_new("slow", &loop, &err) != 0)
 		return 1;
 	for (uint64_t i = 0; i < count; i++) {
-		channels[i] = connect_to(target, &tls, loop, SLOW_WINDOW);
-		rpcs[i] = begin(channels[i], tokens[i % n_tokens], snapshot, 0, 0);
-		if (net_rpc_recv(rpcs[i], &data, &n, &err) != 1)
-			die(&err);
+		slow.channels[i] = connect_to(target, &slow.tls, loop, SLOW_WINDOW);
+		slow.rpcs[i] = begin(slow.channels[i], tokens[i % n_tokens], snapshot, 0, 0);
+		if (net_rpc_recv(slow.rpcs[i], &data, &n, &err) != 1)
+			bench_die(err.msg);
 	}
 	puts("ready");
 	fflush(stdout);
 	while (poll(&(struct pollfd){.fd = 0, .events = POLLIN}, 1, 1000) == 0) {
 		for (uint64_t i = 0; i < count; i++, messages++)
-			if (net_rpc_recv(rpcs[i], &data, &n, &err) != 1)
-				die(&err);
-	}
-	for (uint64_t i = 0; i < count; i++) {
-		net_rpc_free(rpcs[i]);
-		net_channel_free(channels[i]);
+			if (net_rpc_recv(slow.rpcs[i], &data, &n, &err) != 1)
+				bench_die(err.msg);
 	}
 	printf("{\"messages\": %llu}\n", (unsigned long long)messages);
-	free(channels);
-	free(rpcs);
+	bench_streams_done(&slow);
 	net_loop_free(loop);
-	net_tls_free(tls);
 	return 0;
 }
 
@@ -390,22 +313,18 @@ int main(int argc, char **argv)
 		{.name = "namespace", .kind = CAIRN_FLAG_STRING, .target = &namespace},
 		CAIRN_FLAG_END,
 	};
-	const struct cairn_flag *const tables[] = {table, NULL};
-	struct cairn_err err = {0};
 	char **args = argv + 1;
-	int n = 0;
+	int n = bench_arguments(table, argc, argv);
 
-	if (cairn_flags_parse(tables, argc - 1, args, 0, &n, &err) != 0)
-		die(&err);
 	if (n == 3 && strcmp(args[0], "driver") == 0)
 		return serve(args[1], args[2]);
 	read_tokens();
 	if (n == 4 && strcmp(args[0], "tuples") == 0)
-		return read_tuples(args[1], args[2], number(args[3]));
+		return read_tuples(args[1], args[2], bench_number(args[3]));
 	if (n == 5 && strcmp(args[0], "starts") == 0)
-		return start_streams(args[1], args[2], number(args[3]), number(args[4]));
+		return start_streams(args[1], args[2], bench_number(args[3]),
+				     bench_number(args[4]));
 	if (n == 4 && strcmp(args[0], "slow") == 0)
-		return read_slowly(args[1], args[2], number(args[3]));
-	cairn_err_set(&err, CAIRN_INVALID, "driver, tuples, starts or slow");
-	die(&err);
+		return read_slowly(args[1], args[2], bench_number(args[3]));
+	bench_die("driver, tuples, starts or slow");
 }

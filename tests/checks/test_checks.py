@@ -107,5 +107,37 @@ class Readmes(Check):
         self.write("CONTRIBUTING.md", "| x? | [src/pool](src/pool/README.md): `gone.c` |\n")
         self.refused("readmes", "`gone.c`")
 
+    def test_tests_and_cases_that_do_not_exist(self):
+        self.write("tests/meson.build", "test('a', x)\nforeach b : ['one']\n  test('b/' + b, x)\n"
+                   "  test('b/' + b + '/long', x)\nendforeach\n")
+        self.write("tests/test_a.c", "static void it_works(void **state)\n")
+        table = "| failure | test: cases |\n|---|---|\n| x | {} |\n"
+        for named in ("`a`", "`a`: it_works; `b/one`", "`b/one/long` (as_said)", "`b/*`"):
+            with self.subTest(named=named):
+                self.write("docs/x.md", table.format(named))
+                self.accepted("readmes")
+        for named, fault in (("`c`", "`c`"), ("`b/two`", "`b/two`"), ("`a/more`", "`a/more`"),
+                             ("`a`: it_fails", "it_fails"), ("`c/*`", "`c/*`")):
+            with self.subTest(named=named):
+                self.write("docs/x.md", table.format(named))
+                self.refused("readmes", fault)
+
+    def test_statements_of_a_proposal(self):
+        head = "| the proposal says | shown by |\n|---|---|\n"
+        self.write("tests/meson.build", "test('driver/a', 'test_a.py')\n")
+        self.write("tests/test_a.py", "class Story:\n    def test_one(self):\n")
+        self.write("docs/generations.md", f"{head}| a | `driver/a` Story.test_one |\n"
+                                          "| b | differs, because it must |\n")
+        self.accepted("readmes")
+        for row, said in (("| c | |", "c: there is neither"),
+                          ("| d | yes |", "d: there is neither"),
+                          ("| e | `driver/a` test_two |", "no test_two"),
+                          ("| f | `driver/a` Other.test_one |", "no Other.test_one"),
+                          ("| g | `driver/b` for all |", "no test driver/b"),
+                          ("| h | see `tests/test_b.py` |", "no tests/test_b.py")):
+            with self.subTest(row=row):
+                self.write("docs/generations.md", f"{head}{row}\n")
+                self.refused("readmes", said)
+
 
 unittest.main()

@@ -16,6 +16,7 @@
  * "stream OFFSET allocated|delta SNAPSHOT BASE TOKEN". SIGTERM ends it.
  */
 
+#include "listen_on.h"
 #include "scripted_service.h"
 
 #include <inttypes.h>
@@ -106,24 +107,6 @@ static const char *parse(int argc, char **argv)
 			i++;
 	}
 	return i + 1 == argc ? argv[i] : NULL;
-}
-
-static int listen_on(struct net_server *server, const char *at, struct net_tls *tls,
-		     struct cairn_err *err)
-{
-	uint16_t port;
-	int rc;
-
-	if (strncmp(at, "unix:", 5) == 0) {
-		rc = net_server_listen_unix(server, at + 5, 0600, err);
-		if (!rc)
-			printf("ready %s\n", at);
-		return rc;
-	}
-	rc = net_server_listen_tcp(server, at, tls, &port, err);
-	if (!rc)
-		printf("ready %.*s:%" PRIu16 "\n", (int)(strrchr(at, ':') - at), at, port);
-	return rc;
 }
 
 static int serve(const char *at, const sigset_t *signals, struct cairn_err *err)

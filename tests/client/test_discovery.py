@@ -161,7 +161,7 @@ class Discovery(unittest.TestCase):
             [BIN, "list", "-n", "default", "-s", "monday", "--kubeconfig", self.config, "-o",
              "ndjson"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             stdin=subprocess.DEVNULL)
-        wait_until(self.asked, 30, "the listing has begun")
+        wait_until(self.asked, 120, "the listing has begun")
         self.processes.stop("service")
         self.serve("--blocks", "500", "--step", "all:0")
         out, said = listing.communicate(timeout=TIMEOUT)
@@ -174,7 +174,7 @@ class Discovery(unittest.TestCase):
         self.processes.start("listing", [
             BIN, "list", "-n", "default", "-s", "monday", "--kubeconfig", self.config,
             "--patience", "60s"])
-        wait_until(self.asked, 30, "the listing has begun")
+        wait_until(self.asked, 120, "the listing has begun")
         self.processes.kill("kube-apiserver")
         try:
             wait_until(lambda: not self.processes.is_alive("listing"), 60, "the listing ends")
@@ -228,7 +228,7 @@ class Discovery(unittest.TestCase):
                                              code=UNAVAILABLE).stderr)
         self.processes.start("waiting", [BIN, "list", "-n", "default", "-s", "young",
                                          "--kubeconfig", self.config])
-        wait_until(lambda: "not yet ready" in self.processes.log_text("waiting"), 30, "it waits")
+        wait_until(lambda: "not yet ready" in self.processes.log_text("waiting"), 120, "it waits")
         self.make_snapshot("young")
         wait_until(lambda: not self.processes.is_alive("waiting"), 60, "the listing ends")
         self.assertEqual(self.processes.log_text("waiting").count("VARIABLE_LENGTH"), 50)

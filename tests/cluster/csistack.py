@@ -51,7 +51,7 @@ class CsiStack:
                               timeout=120).stdout
 
     def start_driver(self):
-        size = [] if self.backend == "copy" else ["--size", POOL_SIZE]
+        size = [] if self.backend == "copy" else ["--size", POOL_SIZE, "--thin"]
         self.cluster.note(cairn=self.cluster.cairn, pool=str(self.pool))
         self.cairn("pool", "create", "--quiet", "--backend", self.backend, *size)
         self.processes.start("driver", [

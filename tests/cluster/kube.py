@@ -242,9 +242,14 @@ class Kube:
         self.apply({"apiVersion": "v1", "kind": "ServiceAccount",
                     "metadata": {"namespace": namespace, "name": name}})
 
-    def token(self, namespace, name, audience=None, seconds=TOKEN_SECONDS):
-        """A token of the service account; the API server gives none under 600 seconds."""
+    def token(self, namespace, name, audience=None, seconds=TOKEN_SECONDS, pod=None):
+        """A token of the service account; the API server gives none under 600 seconds. With
+        `pod` one that the pod of that name would get, which names its node."""
         spec = {"expirationSeconds": seconds}
+        if pod:
+            found = self.get("-n", namespace, "pod", pod)
+            spec["boundObjectRef"] = {"apiVersion": "v1", "kind": "Pod", "name": pod,
+                                      "uid": found["metadata"]["uid"]}
         if audience:
             spec["audiences"] = [audience]
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
@@ -265,7 +270,7 @@ class Kube:
 
     def allow(self, name, account, rules=None, role=None, namespace=None):
         """Gives `account`, "NAMESPACE:NAME", rights everywhere, or in `namespace`: those of
-        `rules`, [(group, resource, verbs)], or of the ClusterRole `role`."""
+        `rules`, [(group, resource, verbs)], or of the ClusterRole `role`. They count then."""
         rbac = "rbac.authorization.k8s.io"
         objects = []
         if rules is not None:
@@ -284,3 +289,23 @@ class Kube:
             binding["kind"] = "RoleBinding"
             binding["metadata"]["namespace"] = namespace
         self.apply([*objects, binding])
+        user = f"system:serviceaccount:{where}:{who}"
+        wait_until(lambda: self.has_rights_of(role, user, namespace), TIMEOUT,
+                   f"{account} has the rights of {role}")
+
+    def has_rights_of(self, role, user, namespace):
+        """Whether the API server, which hears of roles and bindings after it has stored them, lets
+        the user do what the ClusterRole says; what is restricted by name is not looked at."""
+        found = self.get("clusterrole", role)
+        for rule in (found or {}).get("rules") or []:
+            if rule.get("resourceNames") or not rule.get("resources"):
+                continue
+            resource, _, part = rule["resources"][0].partition("/")
+            asked = self.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {
+                "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+                "spec": {"user": user, "resourceAttributes": {
+                    "group": rule["apiGroups"][0], "resource": resource, "subresource": part,
+                    "verb": rule["verbs"][0], "namespace": namespace or ""}}})
+            if not asked["status"].get("allowed"):
+                return False
+        return True

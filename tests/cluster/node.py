@@ -183,7 +183,7 @@ class Node:
         self.write_files()
         self.cluster.note(node=str(self.directory), cgroup=self.cgroup)
         self.processes.start("node", [
-            "unshare", "--mount", "--pid", "--fork", "--mount-proc", "--propagation", "private",
+            "unshare", "--mount", "--pid", "--fork", "--mount-proc", "--propagation", "slave",
             "--kill-child", HERE / "node-init", self.directory, self.cgroup,
             self.cluster.programs["kubelet"]])
         self.keep_namespace()
@@ -234,7 +234,7 @@ class Node:
     def kill_kubelet(self):
         pid = (self.directory / "kubelet.pid").read_text().strip()
         self.run("kill", "-KILL", pid)
-        wait_until(lambda: (self.directory / "kubelet.pid").read_text().strip() != pid, 30,
+        wait_until(lambda: (self.directory / "kubelet.pid").read_text().strip() != pid, 120,
                    "another kubelet")
 
 
@@ -253,8 +253,9 @@ def list_loops():
     found = set()
     listed = output_of(*LOOPS)  # nothing at all when there are none
     for loop in json.loads(listed)["loopdevices"] if listed.strip() else []:
-        major, minor = loop["back-maj:min"].split(":")
-        found.add((loop["name"], os.makedev(int(major), int(minor)), int(loop["back-ino"])))
+        if loop["back-maj:min"]:  # none while somebody detaches it
+            major, minor = loop["back-maj:min"].split(":")
+            found.add((loop["name"], os.makedev(int(major), int(minor)), int(loop["back-ino"])))
     return found
 
 
@@ -295,7 +296,7 @@ def remove_mounts(processes):
     for name, _, _ in mine:
         subprocess.run(["losetup", "--detach", name], check=False, capture_output=True)
     processes.kill(MOUNTS)
-    wait_until(lambda: not still_there(mine), 30, "loop devices of the node are gone")
+    wait_until(lambda: not still_there(mine), 120, "loop devices of the node are gone")
 
 
 def remove_cgroups(name):

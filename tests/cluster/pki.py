@@ -27,13 +27,13 @@ class Authority:
                        "keyUsage=critical,keyCertSign,cRLSign,digitalSignature",
                        "subjectKeyIdentifier=hash"], [])
 
-    def make(self, crt, key, subject, extensions, signer):
+    def make(self, crt, key, subject, extensions, signer, days=DAYS):
         words = [word for extension in extensions for word in ("-addext", extension)]
         openssl("req", "-x509", "-config", self.config, "-newkey", "ec",
-                "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-sha256", "-days", DAYS,
+                "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-sha256", "-days", days,
                 "-subj", subject, "-keyout", key, "-out", crt, *words, *signer)
 
-    def issue(self, file, subject, usage, names=()):
+    def issue(self, file, subject, usage, names=(), days=DAYS):
         """FILE.crt and FILE.key; `names` are such as "DNS:localhost", "IP:127.0.0.1"."""
         crt, key = self.directory / f"{file}.crt", self.directory / f"{file}.key"
         extensions = ["basicConstraints=critical,CA:FALSE",
@@ -41,7 +41,8 @@ class Authority:
                       f"extendedKeyUsage={usage}", "authorityKeyIdentifier=keyid"]
         if names:
             extensions.append("subjectAltName=" + ",".join(names))
-        self.make(crt, key, subject, extensions, ["-CA", self.crt, "-CAkey", self.key])
+        self.make(crt, key, subject, extensions, ["-CA", self.crt, "-CAkey", self.key],
+                  days)
         return crt, key
 
     def expired(self, crt=None, key=None):

@@ -13,7 +13,8 @@ import subprocess
 import time
 
 STOP_TIME = 15   # seconds from SIGTERM to SIGKILL
-READY_TIME = 60  # seconds; starting takes a few, a busy machine is not a failure
+KILL_TIME = 120  # seconds from SIGKILL to the end; a busy machine also writes what is left
+READY_TIME = 180  # seconds; only a hang reaches it, also on a busy machine
 
 
 class Failed(Exception):
@@ -71,6 +72,14 @@ class Ports:
         for mark in self.reserved:
             mark.close()
         self.reserved = []
+
+
+KEPT = Ports()
+
+
+def free_port():
+    """One that stays reserved until the program ends, also while its server is stopped."""
+    return KEPT.take()
 
 
 class Processes:
@@ -145,12 +154,12 @@ class Processes:
     def reap(self, name):
         child = self.children.pop(name, None)
         if child:
-            child.wait(STOP_TIME)
+            child.wait(KILL_TIME)
 
     def kill(self, name):
         """At once, as a crash does."""
         self.signal(name, signal.SIGKILL)
-        wait_until(lambda: not self.is_alive(name), STOP_TIME, f"{name} is gone")
+        wait_until(lambda: not self.is_alive(name), KILL_TIME, f"{name} is gone")
         self.reap(name)
         (self.run / name).unlink(missing_ok=True)
 

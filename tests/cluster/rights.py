@@ -180,9 +180,10 @@ class Rights:
 
     def in_vain(self, roles, but=()):
         """{role: rights} that no account which has the role needs, without those on the
-        resources `but`, which another test looks at."""
+        resources or "VERB RESOURCE" `but`, which another test looks at."""
         found = {role: sorted(str(right) for right, why in rights.items()
-                              if why is None and right.resource not in but)
+                              if why is None and right.resource not in but
+                              and f"{right.verb} {right.resource}" not in but)
                  if rights else ["nobody has it"]
                  for role, rights in self.witnesses(roles).items()}
         return {role: rights for role, rights in found.items() if rights}

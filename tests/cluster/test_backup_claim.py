@@ -168,7 +168,7 @@ class Claims(BackupTest):
                 (("--snapshot-class", "none"), 5, "there is no VolumeSnapshotClass 'none'"),
                 (("--storage-class", "none"), 5, "there is no StorageClass 'none'"),
                 (("--volume-snapshot", "none"), 5, "none"),
-                (("--csi-endpoint", "unix:///nowhere.sock", "--ready-timeout", "2s"), 14,
+                (("--csi-endpoint", "unix:///nowhere.sock", "--ready-timeout", "60s"), 14,
                  "nowhere.sock")):
             with self.subTest(args):
                 self.assertIn(text, self.fails(*args, claim="plain", status=status))
@@ -194,8 +194,9 @@ class Claims(BackupTest):
                 _, said = child.communicate(timeout=120)
             self.assertEqual(child.returncode, 128 + signum, said)
             self.assert_nothing_left()
-        said = self.fails("--ready-timeout", "2s", claim="waits", status=4)
-        self.assertRegex(said, "claim 'shop/cairn-waits-.*' has no volume after 2 s")
+        # The snapshot, for which it waits as long, is to be ready earlier.
+        said = self.fails("--ready-timeout", "20s", claim="waits", status=4)
+        self.assertRegex(said, "claim 'shop/cairn-waits-.*' has no volume after 20 s")
         self.assert_nothing_left()
 
     def test_killed_at_any_moment_the_next_run_takes_all_away(self):

@@ -5,6 +5,7 @@ containerd, the driver and the sidecar as deploy/ ships them, a repository behin
 Who runs the command has the rights of deploy/rbac/backup.yaml, and the Job's pod those of a
 backup application."""
 import base64
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -23,6 +24,7 @@ import cluster
 import node
 import test_node
 from pki import SERVER
+from nodesbed import accepts
 from processes import Failed, Ports, wait_until
 from rights import ACCOUNT, Audit, Rights
 
@@ -48,7 +50,7 @@ def setUpModule():
     AUDIT = Audit(directory)
     BED = unittest.enterModuleContext(cluster.Cluster(directory, node=True,
                                                       apiserver_args=AUDIT.words))
-    test_node.Pods(BED).install()
+    test_node.Pods(BED).install(resync="5s")
 
 
 class Jobs(unittest.TestCase):
@@ -77,7 +79,7 @@ class Jobs(unittest.TestCase):
         BED.processes.start("rest-server", [program, "--listen", f"{node.ADDRESS}:{port}",
                                             "--no-auth", "--path", BED.directory / "rest"])
         cls.location = f"rest:http://{node.ADDRESS}:{port}/volumes"
-        time.sleep(0.5)
+        BED.processes.wait_ready("rest-server", lambda: accepts(node.ADDRESS, port))
         encode = base64.b64encode
         cls.kube.apply({"apiVersion": "v1", "kind": "Secret",
                         "metadata": {"name": SECRET, "namespace": SPACE},
@@ -242,20 +244,25 @@ class Jobs(unittest.TestCase):
 
     def test_what_is_wrong_is_said(self):
         self.require_base(False)
-        self.application("wrong", "true")
-        words = self.words("wrong")
+        claims = [f"wrong-{i}" for i in range(4)]
+        for claim in claims:
+            self.application(claim, "true")
+        secret, image, account, parent = map(self.words, claims)
         quick = ["--ready-timeout", "45s"]
         cases = (
             (self.words("nothing"), 5, "there is no claim 'default/nothing'"),
-            ([*words, "--repository-secret", "none", *quick], 9, 'secret "none" not found'),
-            ([*words, "--image", "localhost/none:1", *quick], 4, "localhost/none:1"),
-            ([*words, "--service-account", "none", *quick], 4, 'serviceaccount "none" not found'),
-            ([*words, "--parent", "0123abcd"], 5, "0123abcd"),
+            ([*secret, "--repository-secret", "none", *quick], 9, 'secret "none" not found'),
+            ([*image, "--image", "localhost/none:1", *quick], 4, "localhost/none:1"),
+            ([*account, "--service-account", "none", *quick], 4,
+             'serviceaccount "none" not found'),
+            ([*parent, "--parent", "0123abcd"], 5, "0123abcd"),
         )
-        for args, status, text in cases:
+        # They wait; a claim is backed up by one run at a time.
+        with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
+            runs = [pool.submit(self.cairn, *args, status=status) for args, status, _ in cases]
+        for run, (_, _, text) in zip(runs, cases):
             with self.subTest(text):
-                done = self.cairn(*args, status=status)
-                said = json.loads(done.stderr.splitlines()[-1])["message"]
+                said = json.loads(run.result().stderr.splitlines()[-1])["message"]
                 self.assertIn(text, said)
         done = self.restore("0123abcd", "target", status=5)
         self.assertIn("0123abcd", done.stderr)
@@ -306,7 +313,7 @@ class Jobs(unittest.TestCase):
         # Before and after its pod can start; the first waits for a claim until its deadline.
         for kind in ("job", "pvc"):
             with self.subTest(kind), self.begin("alone", "--job-patch", patch, "--timeout",
-                                                "20s") as child:
+                                                "40s") as child:
                 wait_until(lambda kind=kind: any(what.startswith(kind) for what in self.left()),
                            60, kind)
                 child.kill()
@@ -321,7 +328,7 @@ class Jobs(unittest.TestCase):
             "nodeSelector": {"is": "nowhere"}}}}})
         done = self.cairn(*self.words("late"), "--job-patch", patch, "--timeout", "6s", status=4)
         self.assertIn("did not end within 6 s", done.stderr)
-        done = self.cairn(*self.words("late"), "--job-patch", patch, "--ready-timeout", "5s",
+        done = self.cairn(*self.words("late"), "--job-patch", patch, "--ready-timeout", "30s",
                           status=4)
         self.assertIn("Unschedulable", done.stderr)
         self.assert_nothing_left()
@@ -446,7 +453,8 @@ class RightsOfAllThat(unittest.TestCase):
 
     ROLES = ("cairn-backup", "cairn-backup-cluster", "cairn-backup-filesystem",
              "cairn-backup-job-token")
-    ELSEWHERE = ("csidrivers",)  # read without a Job only: test_backup_claim.py
+    # Read without a Job only: test_backup_claim.py; of a snapshot that was named: test_nodes.py
+    ELSEWHERE = ("csidrivers", "get volumesnapshotcontents")
 
     def test_nothing_was_refused_and_nothing_is_in_vain(self):
         self.maxDiff = None

@@ -101,7 +101,7 @@ class Story(unittest.TestCase):
         for name in ("left", "right"):
             self.claim(name)
             self.kube.kubectl("label", "-n", self.space, "pvc", name, "group=both")
-        self.kube.apply({"apiVersion": f"{GROUP}/v1beta2", "kind": "VolumeGroupSnapshot",
+        self.kube.apply({"apiVersion": f"{GROUP}/v1", "kind": "VolumeGroupSnapshot",
                          "metadata": {"name": "both", "namespace": self.space},
                          "spec": {"volumeGroupSnapshotClassName": "cairn",
                                   "source": {"selector": {"matchLabels": {"group": "both"}}}}})

@@ -17,6 +17,7 @@ import yaml
 
 import cluster
 import test_backup_job
+import test_kubectl
 import test_rbac
 from kube import Refused
 
@@ -56,21 +57,21 @@ def by_kind(objects, kind):
     return {item["metadata"]["name"]: item for item in objects if item["kind"] == kind}
 
 
-def with_components(overlay, *components):
-    """An overlay of a user's, outside of deploy/."""
+def with_components(overlay, *components, **more):
+    """An overlay of a user's, outside of deploy/; `more` of its fields."""
     with tempfile.TemporaryDirectory(dir=KUBE.directory) as place:
         def from_here(path):
             return os.path.relpath(DEPLOY / path, place)
         (pathlib.Path(place) / "kustomization.yaml").write_text(yaml.safe_dump({
             "resources": [from_here(overlay)],
-            "components": [from_here(f"components/{name}") for name in components]}))
+            "components": [from_here(f"components/{name}") for name in components], **more}))
         return objects_of(KUBE.kubectl("kustomize", place))
 
 
 def templates(objects):
     """{name: pod template} of all workloads."""
     found = {item["metadata"]["name"]: item["spec"]["template"] for item in objects
-             if item["kind"] in ("Deployment", "StatefulSet")}
+             if item["kind"] in ("Deployment", "StatefulSet", "DaemonSet")}
     found.update({item["metadata"]["name"]: item["spec"]["jobTemplate"]["spec"]["template"]
                   for item in objects if item["kind"] == "CronJob"})
     return found
@@ -192,7 +193,7 @@ class Manifests(unittest.TestCase):
             self.assertEqual(done.stdout.strip(), answer, (verb, resource, namespace))
 
     def test_nothing_of_ours_may_read_secrets(self):
-        for overlay in ("overlays/group-snapshots", "sessions", "diffsnap", "volumesnapshotdelta",
+        for overlay in ("overlays/group-snapshots", "overlays/ceph", "sessions", "diffsnap", "volumesnapshotdelta",
                         "backup"):
             made = kustomized(overlay)
             for name, role in {**by_kind(made, "ClusterRole"), **by_kind(made, "Role")}.items():
@@ -208,7 +209,8 @@ class Manifests(unittest.TestCase):
                                       "volumesnapshotdelta", "backup")
                  for kind in ("ClusterRole", "Role")
                  for name in by_kind(kustomized(overlay), kind)}
-        looked_at = set(test_rbac.ROLES) | set(test_backup_job.RightsOfAllThat.ROLES)
+        looked_at = {*test_rbac.ROLES, *test_backup_job.RightsOfAllThat.ROLES,
+                     *test_kubectl.VIEWER}
         self.assertEqual(roles, looked_at)
 
 
@@ -230,7 +232,7 @@ class Restricted(unittest.TestCase):
 
     def test_every_pod_but_the_drivers_is_admitted(self):
         for overlay in ("overlays/group-snapshots", "sessions", "diffsnap", "volumesnapshotdelta",
-                        "backup"):
+                        "backup", "overlays/nodes", "overlays/ceph"):
             for name, template in templates(kustomized(overlay)).items():
                 with self.subTest(f"{overlay}: {name}"):
                     status, text = self.create({"restartPolicy": "Always", **template["spec"]})
@@ -239,6 +241,19 @@ class Restricted(unittest.TestCase):
                         self.assertIn("privileged", text)
                     else:
                         self.assertEqual(status, 201, text)
+
+    def test_what_makes_a_pool_on_ceph_is_not_privileged(self):
+        """Baseline: it is root, because nobody else may read the key, and nothing more."""
+        pod = templates(kustomized("overlays/ceph"))["cairn-driver"]["spec"]
+        pod = {"containers": pod["initContainers"], "serviceAccountName": "default",
+               "volumes": [item for item in pod["volumes"] if "hostPath" not in item]}
+        KUBE.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {
+            "name": "base", "labels": {"pod-security.kubernetes.io/enforce": "baseline"}}})
+        KUBE.wait(lambda found: found, "-n", "base", "serviceaccount", "default")
+        status, text = KUBE.ask("POST", "/api/v1/namespaces/base/pods?dryRun=All", {
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"},
+            "spec": pod})
+        self.assertEqual(status, 201, text)
 
     def test_jobs_of_backups_are_admitted(self):
         """The Job is made before anything is waited for; Kubernetes makes its pod."""
@@ -276,10 +291,34 @@ class Components(unittest.TestCase):
             with self.subTest(overlay):
                 made = [item for item in with_components(overlay, "network-policies")
                         if item["kind"] in ("NetworkPolicy", "Namespace")]
-                self.assertEqual(len(made), 11)
+                self.assertEqual(len(made), 13)
                 KUBE.apply(made)
         made = with_components("backup", "backup-network-policies")
         KUBE.apply([item for item in made if item["kind"] == "NetworkPolicy"])
+
+    def test_a_schedule_of_many_claims_changes_only_what_is_run(self):
+        one, many = (by_kind(made, "CronJob")["cairn-backup"]["spec"]["jobTemplate"]["spec"]
+                     for made in (kustomized("backup"), with_components("backup", "backup-selector")))
+        container = many["template"]["spec"]["containers"][0]
+        self.assertIn("--selector=$(SELECTOR)", container["args"])
+        self.assertEqual([item["name"] for item in container["env"]],
+                         ["SELECTOR", "CAIRN_POD", "NAMESPACE"])
+        self.assertEqual(many["backoffLimit"], 0)
+        known = one["template"]["spec"]["containers"][0]
+        self.assertLessEqual(set(known["args"]) - {"--pvc=$(CLAIM)"}, set(container["args"]))
+        for key in known.keys() - {"args", "env"}:
+            self.assertEqual(container[key], known[key])
+        self.assertEqual({**many["template"]["spec"], "containers": 0},
+                         {**one["template"]["spec"], "containers": 0})
+
+    def test_claims_in_filesystem_mode_have_their_binding(self):
+        made = with_components("backup", "backup-filesystem", namespace="shop")
+        binding = by_kind(made, "ClusterRoleBinding")["cairn-backup-filesystem-default"]
+        self.assertIn(binding["roleRef"]["name"], by_kind(kustomized("rbac"), "ClusterRole"))
+        account = by_kind(made, "CronJob")["cairn-backup"]["spec"]["jobTemplate"]["spec"][
+            "template"]["spec"]["serviceAccountName"]
+        self.assertEqual(binding["subjects"], [
+            {"kind": "ServiceAccount", "name": account, "namespace": "shop"}])
 
     def test_cert_manager_tells_whom_to_trust(self):
         made = with_components("sessions", "cert-manager", "network-policies")
@@ -322,7 +361,7 @@ class Chart(unittest.TestCase):
 
     def rendered(self, *settings):
         return objects_of(helm("template", "cairn", self.CHART, "--namespace", "cairn",
-                               "--kube-version", "1.35.4", *self.words(settings)))
+                               "--skip-tests", "--kube-version", "1.35.4", *self.words(settings)))
 
     def test_it_is_in_order(self):
         self.assertIn("0 chart(s) failed", helm("lint", "--strict", "--kube-version", "1.35.4",
@@ -333,9 +372,13 @@ class Chart(unittest.TestCase):
 
     def test_it_gives_the_objects_of_the_overlays(self):
         """Accounts, rights, pods, services, classes and policies, field by field."""
-        chart = compared(self.rendered(*self.GROUPS, "networkPolicies.enabled=true"))
-        overlay = compared(with_components("overlays/group-snapshots", "network-policies"))
-        overlay = {key: item for key, item in overlay.items()
+        self.assert_same(self.rendered(*self.GROUPS, "networkPolicies.enabled=true"),
+                         with_components("overlays/group-snapshots", "network-policies"))
+
+    def assert_same(self, chart, overlay):
+        """Policies of pods that only components have are not in the chart."""
+        chart = compared(chart)
+        overlay = {key: item for key, item in compared(overlay).items()
                    if key[0] not in self.NOT_IN_THE_CHART
                    and (key[0] != "NetworkPolicy" or key in chart)}
         self.maxDiff = None
@@ -344,7 +387,22 @@ class Chart(unittest.TestCase):
             with self.subTest(key):
                 self.assertEqual(chart[key], item)
 
+    def test_it_gives_the_objects_of_several_nodes(self):
+        self.assert_same(self.rendered("topology.nodes=labelled"), kustomized("overlays/nodes"))
+
+    def test_it_gives_the_objects_of_a_pool_on_ceph(self):
+        self.assert_same(self.rendered("ceph.pool=rbd:cairn"), kustomized("overlays/ceph"))
+        self.assert_same(self.rendered("ceph.pool=rbd:cairn", "networkPolicies.enabled=true"),
+                         with_components("overlays/ceph", "ceph-network-policies"))
+
+    def test_the_api_server_takes_the_objects_of_several_nodes(self):
+        KUBE.apply(DEPLOY / "base/namespace.yaml")
+        for objects in (kustomized("overlays/nodes"),
+                        with_components("overlays/ceph", "ceph-network-policies")):
+            KUBE.apply(objects, "--dry-run=server")
+
     GENERATIONS = {"sessions": "sessions", "differentialSnapshots": "diffsnap",
+                   "certificates": "certificates",
                    "volumeSnapshotDelta": "volumesnapshotdelta"}
 
     def enabled(self, *names):
@@ -352,7 +410,7 @@ class Chart(unittest.TestCase):
 
     def test_it_gives_the_objects_of_any_combination_of_generations(self):
         self.maxDiff = None
-        for n in range(4):
+        for n in range(5):
             for names in itertools.combinations(self.GENERATIONS, n):
                 chart = compared(self.rendered(*self.enabled(*names)))
                 overlay = compared(with_components(
@@ -374,9 +432,12 @@ class Chart(unittest.TestCase):
                          "affinity.nodeAffinity.x=y"])))
         for item in made:
             text = json.dumps(item).replace("cairn.csi.dev/pool", "")
-            if item["kind"] != "CustomResourceDefinition":
+            # Roles that people bind have the same names in every release.
+            shared = item["kind"] == "ClusterRole" and item["metadata"]["name"].startswith("cairn-")
+            if item["kind"] != "CustomResourceDefinition" and not shared:
                 self.assertNotRegex(text, r"cairn-(?!snapshot-metadata-tls)[a-z]|cairn\.svc"
                                     r"|cairn\.csi\.dev|\"namespace\": \"cairn\"")
+            self.assertIn(item["metadata"].get("namespace", "y"), ("y", "kube-system"))
         pods = templates(made)
         self.assertEqual(pods["x-aggapi"]["spec"]["affinity"], {"podAffinity": {"x": "y"}})
         self.assertEqual(pods["x-aggapi"]["spec"]["tolerations"], [{"operator": "Exists"}])
@@ -422,6 +483,62 @@ class Chart(unittest.TestCase):
         helm("uninstall", "cairn", *where)
         self.assertIsNone(KUBE.get("-n", "chart", "statefulset", "cairn-driver"))
         self.assertIsNone(KUBE.get("clusterrole", "cairn-resizer"))
+
+    # Kinds of prometheus-operator and cert-manager are not here.
+    FOREIGN = {"PodMonitor", "PrometheusRule", "Certificate"}
+
+    def test_the_server_takes_every_object(self):
+        """A dry run on the server, of all that the chart can make and of all overlays."""
+        KUBE.apply(DEPLOY / "base" / "namespace.yaml")
+        for overlay in ("sessions", "volumesnapshotdelta"):  # a dry run makes no kinds known
+            KUBE.apply([item for item in kustomized(overlay)
+                        if item["kind"] == "CustomResourceDefinition"])
+        made = objects_of(helm("template", "cairn", self.CHART, "--namespace", "cairn",
+                               "--kube-version", "1.35.4", *self.words([
+                                   *self.GROUPS, *self.enabled(*self.GENERATIONS),
+                                   "generations.certificates.enabled=true",
+                                   "networkPolicies.enabled=true", "podDisruptionBudget.enabled=true",
+                                   "monitoring.dashboard.enabled=true", "classes.isDefault=true",
+                                   "imagePullSecrets[0].name=pull", "podAnnotations.a=b",
+                                   "snapshotMetadata.caCert=PEM", "driver.extraArgs[0]=--max-volumes=9",
+                                   "driver.updateStrategy.type=OnDelete"])))
+        overlays = [str(path.parent) for path in sorted(DEPLOY.glob("**/kustomization.yaml"))
+                    if "components" not in path.parts and "helm" not in path.parts]
+        self.assertGreater(len(overlays), 6)
+        for objects in (made, *map(kustomized, overlays)):
+            text = yaml.safe_dump_all(item for item in objects if item["kind"] not in self.FOREIGN)
+            with tempfile.NamedTemporaryFile("w", dir=KUBE.directory, suffix=".yaml") as file:
+                file.write(text)
+                file.flush()
+                KUBE.kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server",
+                             "--filename", file.name)
+
+    def test_two_releases_beside_each_other_and_a_rollback(self):
+        def where(name):
+            return ["--kubeconfig", str(KUBE.kubeconfig), "--namespace", name]
+        for name in ("one", "two"):
+            helm("install", name, self.CHART, *where(name), "--create-namespace",
+                 "--set", "snapshotMetadata.generateCertificate=true")
+            self.addCleanup(helm, "uninstall", name, *where(name))
+        secret = KUBE.get("-n", "one", "secret", "one-snapshot-metadata-tls")["data"]
+        self.assertIsNotNone(KUBE.get("csidriver", "two.cairn.csi.dev"))
+        role = KUBE.get("clusterrole", "cairn-backup")["metadata"]["annotations"]
+        self.assertEqual(role["meta.helm.sh/release-name"], "one")
+        helm("upgrade", "one", self.CHART, *where("one"), "--reuse-values", "--set", "logLevel=debug")
+        helm("rollback", "one", "1", *where("one"))
+        driver = KUBE.get("-n", "one", "statefulset", "one-driver")["spec"]["template"]["spec"]
+        self.assertIn("--log-level=info", driver["containers"][0]["args"])
+        self.assertEqual(KUBE.get("-n", "one", "secret", "one-snapshot-metadata-tls")["data"], secret)
+        with self.assertRaisesRegex(AssertionError, "set pool.directory=/var/lib/one"):
+            helm("upgrade", "one", self.CHART, *where("one"), "--set", "pool.directory=/elsewhere")
+        with self.assertRaisesRegex(AssertionError, "set driverName=one.cairn.csi.dev"):
+            helm("upgrade", "one", self.CHART, *where("one"), "--set", "driverName=x.csi.dev")
+
+    def test_a_namespace_that_forbids_the_driver_is_refused(self):
+        restricted_namespace("forbidden")
+        with self.assertRaisesRegex(AssertionError, "pod-security.kubernetes.io/enforce=privileged"):
+            helm("install", "forbidden", self.CHART, "--kubeconfig", str(KUBE.kubeconfig),
+                 "--namespace", "forbidden")
 
     def test_it_makes_no_certificate_unless_told_to(self):
         """What helm makes is good for clients too."""

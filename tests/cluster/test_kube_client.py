@@ -275,13 +275,18 @@ class Watches(Case):
 
     def test_the_server_ends_a_watch_in_good_order(self):
         version = self.tool("list", of=CONFIGMAPS, ns=self.space)["metadata"]["resourceVersion"]
-        elsewhere = threading.Timer(2, self.kube.apply, [config_map(f"of-{self.space}")])
-        elsewhere.start()
-        found = self.tool("watch", of=CONFIGMAPS, ns=self.space, version=version, bookmarks=True,
-                          seconds=8)
-        elsewhere.join()
+        for seconds in (8, 60):  # the change may come too late on a busy machine
+            elsewhere = threading.Timer(2, self.kube.apply,
+                                        [config_map(f"of-{self.space}-{seconds}")])
+            elsewhere.start()
+            found = self.tool("watch", of=CONFIGMAPS, ns=self.space, version=version,
+                              bookmarks=True, seconds=seconds)
+            elsewhere.join()
+            kinds = [event[0] for event in found["events"]]
+            if "BOOKMARK" in kinds:
+                break
         # Before it ends, the server tells how far it is.
-        self.assertEqual([event[0] for event in found["events"]][-1], "BOOKMARK")
+        self.assertEqual(kinds[-1], "BOOKMARK")
 
     def test_an_old_version_is_out_of_range(self):
         version = self.make("old")["metadata"]["resourceVersion"]
@@ -401,7 +406,7 @@ class Informers(Case):
         self.make("stays")
         self.make("goes")
         self.inform()
-        wait_until(lambda: self.tool("informed")["watches"], 30, "it watches")
+        wait_until(lambda: self.tool("informed")["watches"], 120, "it watches")
         other = self.start()  # keeps the place of the one that is stopped
         os.kill(self.tool.process.pid, signal.SIGSTOP)
         other("delete", of=CONFIGMAPS, ns=self.space, name="goes")
@@ -436,7 +441,8 @@ class Informers(Case):
 
 
 class Leases(Case):
-    TIMES = {"duration": 3000, "renew": 2000, "retry": 300}
+    # A busy machine renews late: what is looked at here is not to expire meanwhile.
+    TIMES = {"duration": 10000, "renew": 7000, "retry": 300}
 
     def candidate(self, identity):
         tool = self.start()
@@ -480,7 +486,7 @@ class Leases(Case):
         pid = self.bed.processes.pid("kube-apiserver")
         os.kill(pid, signal.SIGSTOP)
         try:
-            wait_until(lambda: not first("leads")["leads"], 30, "it gives up")
+            wait_until(lambda: not first("leads")["leads"], 120, "it gives up")
         finally:
             os.kill(pid, signal.SIGCONT)
         self.assertTrue(first("leads", wait=60000)["leads"])
@@ -497,7 +503,7 @@ class Events(Case):
     def test_an_event_is_shown_with_its_object(self):
         self.make("about")
         self.tell(reason="Tried", note="it went well")
-        wait_until(self.events, 30, "the event is there")
+        wait_until(self.events, 120, "the event is there")
         shown = self.kube.kubectl("describe", "-n", self.space, "configmap", "about")
         self.assertIn("it went well", shown)
         self.assertEqual(self.events()[0]["type"], "Normal")
@@ -505,7 +511,7 @@ class Events(Case):
     def test_what_repeats_is_counted(self):
         self.make("about")
         self.tell(50, reason="Failed", note="again", warning=True)
-        wait_until(lambda: self.tool("told")["written"] >= 1, 30, "one is written")
+        wait_until(lambda: self.tool("told")["written"] >= 1, 120, "one is written")
         self.tell(10, reason="Failed", note="again", warning=True)
         self.tool("told", end=True)
         found = self.events()
@@ -596,7 +602,7 @@ class Credentials(Case):
         self.assertEqual(info["spec"]["cluster"]["server"], self.kube.server)
         self.assertFalse(info["spec"]["interactive"])
         # Ten seconds before a token expires the next is asked for.
-        wait_until(lambda: self.reads(tool)["ok"] and len(runs.read_text().splitlines()) >= 2, 30,
+        wait_until(lambda: self.reads(tool)["ok"] and len(runs.read_text().splitlines()) >= 2, 120,
                    "the plugin is asked again")
 
     def test_a_plugin_that_fails_is_said_to(self):
@@ -636,7 +642,7 @@ class Overload(unittest.TestCase):
             # The controllers would take the place that there is.
             bed.processes.stop("kube-controller-manager")
             tool = Tool(config)
-            wait_until(lambda: tool.ask("get", of=CONFIGMAPS, ns="default", name="busy")["ok"], 30,
+            wait_until(lambda: tool.ask("get", of=CONFIGMAPS, ns="default", name="busy")["ok"], 120,
                        "allowed")
             # On a busy machine the calls may come one after the other: then nobody is put off.
             # Few calls a round: one that was put off must not meet others for as long as it

@@ -58,9 +58,13 @@ class Pods:
         self.bed, self.kube = bed, bed.kube
         self.csi = CsiStack(bed)
 
-    def install(self):
-        """What deploy/ ships, as its README says."""
-        self.kube.apply(DEPLOY / "overlays/snapshot-metadata")
+    def install(self, resync=None):
+        """What deploy/ ships, as its README says. With `resync`, the snapshotter looks at all
+        snapshots so often: it forgets some that are deleted while they are being made."""
+        shipped = self.kube.kubectl("kustomize", DEPLOY / "overlays/snapshot-metadata")
+        if resync:
+            shipped = shipped.replace("--resync-period=1m", f"--resync-period={resync}")
+        self.kube.apply(shipped)
         self.kube.apply(subprocess.run([DEPLOY / "certificates"], capture_output=True, text=True,
                                        check=True, timeout=60).stdout)
         self.wait_driver()
@@ -165,7 +169,7 @@ class Story(OnNode):
         self.pods.wait("writer", "Running")
         # Not a directory of the node that happens to be there: its own filesystem.
         mounted = wait_until(lambda: self.pods.execute("writer", "grep ' /data ' /proc/mounts"),
-                             30, "mounted")
+                             120, "mounted")
         self.assertRegex(mounted, r"^/dev/loop\d+ /data ext4 rw")
         self.assertEqual(self.pods.execute("writer", "blockdev --getsize64 /dev/raw").strip(),
                          str(64 * MIB))
@@ -282,7 +286,7 @@ class Story(OnNode):
         self.pods.wait_driver()
         # The pod did not notice, and the driver takes up where it was.
         lines = int(self.pods.execute("worker", "wc -l </data/log"))
-        wait_until(lambda: int(self.pods.execute("worker", "wc -l </data/log")) > lines, 30,
+        wait_until(lambda: int(self.pods.execute("worker", "wc -l </data/log")) > lines, 120,
                    "work goes on")
         self.assertEqual(self.pods.execute("worker", "ls /data/failed 2>/dev/null || true"), "")
         self.assertEqual(self.pods.restarts("worker"), 0)
@@ -405,7 +409,7 @@ class Then(OnNode):
         # The one that leads to the driver's socket belongs to the installation.
         self.kube.wait(lambda found: all("csi" not in pv["spec"] for pv in found["items"]), "pv")
         # Only the image of the pool itself is still attached.
-        wait_until(lambda: len(self.node.loops()) == 1, 30, "volumes are detached")
+        wait_until(lambda: len(self.node.loops()) == 1, 120, "volumes are detached")
         self.assertEqual(json.loads(self.node.cairn("volume", "list", "-o", "json"))["volumes"], [])
         self.kube.kubectl("delete", "-k", DEPLOY / "overlays/snapshot-metadata", timeout=120)
         wait_until(lambda: self.driver_pid_or_none() is None, 60, "the driver is gone")

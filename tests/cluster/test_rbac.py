@@ -211,7 +211,7 @@ class EveryRight(unittest.TestCase):
         self.snapshot_a_group()
 
     def group(self, name, label):
-        self.kube.apply({"apiVersion": "groupsnapshot.storage.k8s.io/v1beta2",
+        self.kube.apply({"apiVersion": "groupsnapshot.storage.k8s.io/v1",
                          "kind": "VolumeGroupSnapshot", "metadata": {"name": name},
                          "spec": {"volumeGroupSnapshotClassName": "cairn", "source": {
                              "selector": {"matchLabels": {"group": label}}}}})
@@ -303,7 +303,7 @@ class EveryRight(unittest.TestCase):
         token = self.kube.token("default", name)
         path = f"/apis/{GROUP}/{version}/namespaces/default/{plural}"
         body = {"apiVersion": f"{GROUP}/{version}", "metadata": {"name": name}, **body}
-        wait_until(lambda: self.kube.ask("GET", path, token=token)[0] == 200, 30, "the role counts")
+        wait_until(lambda: self.kube.ask("GET", path, token=token)[0] == 200, 120, "the role counts")
         self.kube.request("POST", path, body, token=token)
         self.kube.request("GET", f"{path}/{name}", token=token)
         self.kube.ask("GET", f"{path}?watch=1&timeoutSeconds=1", token=token)
@@ -484,7 +484,7 @@ class EveryRight(unittest.TestCase):
         def nothing_is_in_vain():
             return not Rights(self.kube, AUDIT).in_vain(ROLES)
         with contextlib.suppress(Failed):
-            wait_until(nothing_is_in_vain, 20, "every right is used")
+            wait_until(nothing_is_in_vain, 120, "every right is used")
         rights = Rights(self.kube, AUDIT)
         self.assertEqual(rights.refused(f"{ACCOUNT}cairn:"), {})
         self.assertEqual(rights.in_vain(ROLES), {})

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "grpc_echo.h"
 #include "net/grpc/call.h"
 #include "net/grpc/grpc_server.h"
 #include "net/grpc/grpc_server_impl.h"
@@ -21,27 +22,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static int echo(struct net_call *call, void *arg, struct cairn_err *err)
-{
-	const uint8_t *data;
-	size_t n;
-	int rc;
-
-	(void)arg;
-	while ((rc = net_call_recv(call, &data, &n, err)) == 1) {
-		rc = net_call_send(call, data, n, err);
-		if (rc != 0)
-			return rc;
-	}
-	return rc;
-}
-
 static struct net_server *make_server(void)
 {
 	const struct net_method methods[] = {
-		{"/t.T/Unary", NET_UNARY, echo, NULL},
-		{"/t.T/Quick", NET_UNARY, echo, NULL, .quick = true},
-		{"/t.T/Chat", NET_BIDI, echo, NULL},
+		{"/t.T/Unary", NET_UNARY, grpc_echo, NULL},
+		{"/t.T/Quick", NET_UNARY, grpc_echo, NULL, .quick = true},
+		{"/t.T/Chat", NET_BIDI, grpc_echo, NULL},
 	};
 	struct net_server_options options = {.limits = {.message_bytes = 65536, .workers = 4}};
 	struct net_server *server = NULL;
@@ -80,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	if (fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0)
 		abort();
-	net_server_admit(server, fds[0], NULL);
+	(void)net_server_admit(server, fds[0], NULL);
 	(void)!write(fds[1], preface, sizeof(preface) - 1);
 	(void)!write(fds[1], settings, sizeof(settings) - 1);
 	(void)!send(fds[1], data, size, MSG_NOSIGNAL);

@@ -114,6 +114,11 @@ class Roles:
             f"{HOST}:{self.grpc_port}", "--session-ca", self.authority.crt,
             "--log-level", self.log_level, *more])
 
+    def start_all(self):
+        self.start_sidecar()
+        self.start_manager()
+        self.start_diffsnap()
+
     def start_manager(self):
         config = self.kube.kubeconfig_of_account("cairn", "cairn-manager")
         # The sidecar has told where it is.
@@ -146,7 +151,7 @@ class Roles:
         def is_ready():
             found = self.kube.request("GET", f"{path}/{name}", token=self.token)
             return found.get("status", {}).get("sessionState") == "Ready" and found
-        made = wait_until(is_ready, 40, "the session is ready")
+        made = wait_until(is_ready, 120, "the session is ready")
         return base64.b64decode(made["status"]["sessionToken"]).decode()
 
 
@@ -169,6 +174,25 @@ class GenerationsTest(unittest.TestCase):
         ports = Ports()
         cls.addClassCleanup(ports.close)
         return ports.take()
+
+    @classmethod
+    def prepare_roles(cls):
+        cls.roles = Roles(cls.bed)
+        cls.addClassCleanup(cls.roles.ports.close)
+        cls.roles.prepare()
+
+    @classmethod
+    def install_sessions(cls):
+        """The kinds of snapshot sessions, and the manager's rights."""
+        cls.kube.apply_files(*sorted((DEPLOY / "components/sessions").glob("snapshot*.yaml")),
+                             DISCOVERY, DEPLOY / "components/sessions/rbac.yaml")
+        cls.kube.wait_crds()
+
+    @classmethod
+    def set_expiry(cls, text):
+        cls.kube.apply({"apiVersion": "v1", "kind": "ConfigMap",
+                        "metadata": {"name": "cairn-sessions", "namespace": "cairn"},
+                        "data": {"sessionExpiry": text}})
 
     def write(self, claim, offset, data):
         with open(self.csi.volume_file(claim), "r+b") as file:

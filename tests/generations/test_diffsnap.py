@@ -125,7 +125,8 @@ class Story(DiffsnapTest):
     def test_a_start_in_the_object_and_parameters_count(self):
         start = 2 << 20
         self.make("later", "data-2", "data-1", startOffset=str(start),
-                  parameters={"dataTokens": "true"}, volumeId=self.csi.volume_id("data"))
+                  parameters={"dataTokens": "true"}, volumeId=self.csi.volume_id("data"),
+                  mode="block")
         page = self.https.get("/default/later", self.token)
         self.assertGreaterEqual(page["ChangeBlockList"][0]["Offset"], start)
         self.assertTrue(all(entry["Context"] for entry in page["ChangeBlockList"]))
@@ -347,6 +348,8 @@ class Story(DiffsnapTest):
         self.assertRegex(text, r'cairn_diffsnap_requests_total{kind="object",code="OK"} [1-9]')
         self.assertRegex(text, r"cairn_diffsnap_blocks_total [1-9]")
         self.assertRegex(text, r"cairn_diffsnap_resources [1-9]")
+        self.assertRegex(text, r"cairn_certificate_expiry_seconds [1-9]\d{9}")
+        self.assertRegex(text, r'cairn_build_info{version="[^"]+",compiler="[^"]+"} 1')
 
 
 class Ends(DiffsnapTest):

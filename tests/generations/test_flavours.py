@@ -13,13 +13,13 @@ import time
 import unittest
 
 import cluster
-from generations import DEPLOY, GROUP, HOST, OLDER, GenerationsTest, Roles, blocks
-from processes import wait_until
+from generations import BLOCK, DEPLOY, GROUP, HOST, MIB, OLDER, GenerationsTest, Roles, blocks
+from processes import Failed, wait_until
 from test_aggapi import Stack
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))
 import grpc  # noqa: E402
-from csidriver import load  # noqa: E402  pylint: disable=wrong-import-position
+from csidriver import blocks_told, load  # noqa: E402  pylint: disable=wrong-import-position
 
 CLIENT = cluster.peers_or_skip("dynamic-client")["dynamic-client"]
 TOOLS = cluster.peers_or_skip("grpcurl", "kubectl")
@@ -31,17 +31,14 @@ class FlavoursTest(GenerationsTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.roles = roles = Roles(cls.bed)
-        cls.addClassCleanup(roles.ports.close)
-        roles.prepare()
-        roles.start_sidecar()
-        roles.start_manager()
-        roles.start_diffsnap()
+        cls.prepare_roles()
+        cls.roles.start_all()
         cls.stack = Stack(cls.bed)
         cls.addClassCleanup(cls.stack.ports.close)
         cls.stack.start("--user-rate", "0")
         cls.kube.allow("app-deltas", "default:app", namespace="default",
                        role="cairn-volumesnapshotdelta-creator")
+        roles = cls.roles
         cls.token, cls.https, cls.grpc_port = roles.token, roles.https, roles.grpc_port
         cls.app = cls.kube.kubeconfig_of_account("default", "app")
         credentials = grpc.ssl_channel_credentials(roles.authority.crt.read_bytes())
@@ -71,12 +68,7 @@ class FlavoursTest(GenerationsTest):
         return self.roles.session(name, *snapshots)
 
     def tuples(self, messages, limit):
-        found = set()
-        for message in messages:
-            self.assertLessEqual(len(message.block_metadata), limit)
-            for entry in message.block_metadata:
-                found |= blocks(entry.byte_offset, entry.size_bytes)
-        return found
+        return blocks_told(self, messages, limit)
 
     def shipped(self, base, target, limit):
         token = self.kube.token("default", "app", Roles.AUDIENCE)
@@ -183,7 +175,7 @@ class Flavours(FlavoursTest):
         self.bed.processes.start("driver", [word for word in command if word not in OLDER])
         self.bed.processes.wait_ready("driver", self.csi.socket.exists)
         try:
-            wait_until(lambda: self.works(token), 40, "the driver is back")
+            wait_until(lambda: self.works(token), 120, "the driver is back")
             for limit in LIMITS:
                 self.assertEqual(self.in_session(token, "data-1", "data-2", limit), direct)
             self.refuses(grpc.StatusCode.OUT_OF_RANGE, SESSION, "GetDelta", session_token=token,
@@ -193,7 +185,7 @@ class Flavours(FlavoursTest):
             self.bed.processes.stop("driver")
             self.bed.processes.start("driver", command)
             self.bed.processes.wait_ready("driver", self.csi.socket.exists)
-            wait_until(lambda: self.works(token), 40, "the driver is back")
+            wait_until(lambda: self.works(token), 120, "the driver is back")
 
     def test_what_a_session_is_not_good_for(self):
         token = self.session("narrow", "data-1", "data-2")
@@ -257,6 +249,33 @@ class Flavours(FlavoursTest):
                 found |= blocks(int(entry.get("byteOffset", 0)), int(entry["sizeBytes"]))
         self.assertEqual(found, self.truth("data-1", "data-2"))
 
+    def test_the_example_of_a_c_client(self):
+        """With the rights of an application, which may delete its requests."""
+        account = self.bed.directory / "account"
+        account.mkdir()
+        (account / "ca.crt").write_bytes(pathlib.Path(self.kube.authority).read_bytes())
+        (account / "token").write_text(self.roles.token)
+        host, _, port = self.kube.server.removeprefix("https://").rpartition(":")
+        environment = {"ACCOUNT": str(account), "KUBERNETES_SERVICE_HOST": host,
+                       "KUBERNETES_SERVICE_PORT": port, "VOLUME": self.csi.volume_id("data")}
+
+        def run(*words):
+            return subprocess.run([os.environ["CAIRN_SESSION_CLIENT"], *words], env=environment,
+                                  capture_output=True, text=True, timeout=120, check=False)
+        self.kube.allow("c-client", f"default:{self.roles.account}", namespace="default",
+                        rules=[(GROUP, "snapshotsessionrequests", "delete")])
+        done = wait_until(lambda: (lambda one: one.returncode == 0 and one)(
+            run("default", "data-1", "data-2")), 60, "it may delete its request")
+        found = set().union(*[blocks(*map(int, line.split())) for line in done.stdout.splitlines()])
+        self.assertEqual(found, self.truth("data-1", "data-2"))
+        # The order of snapshots is wrong: the service's own error is shown.
+        done = run("default", "data-2", "data-1")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "status [39]:")
+        done = run("default", "data-1", "nothing")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("nothing", done.stderr)
+
     def test_an_application_on_client_go(self):
         expected = self.truth("data-1", "data-2")
         for limit in LIMITS:
@@ -281,6 +300,90 @@ class Flavours(FlavoursTest):
         done = self.client_go("session", "go-none", "none")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(json.loads(done.stdout)["sessionState"], "Failed")
+
+    # ---- switched off and on ----
+
+    COMPONENTS = {  # {name: (option of the driver, roles)}
+        "sessions": ("--sessions", ("manager",)),
+        "diffsnap": ("--differential-snapshots", ("diffsnap",)),
+        "volumesnapshotdelta": ("--snapshot-deltas", ("aggapi", "cbt-http"))}
+
+    def start_again(self, name, command):
+        """A driver or sidecar with other options; controllers end when they lose the driver, and a
+        kubelet would start them again."""
+        processes = self.bed.processes
+        processes.stop(name)
+        processes.start(name, command)
+        if name == "driver":
+            processes.wait_ready("driver", self.csi.socket.exists)
+            for one in ("csi-provisioner", "csi-resizer", "csi-snapshotter"):
+                processes.restart(one)
+
+    @staticmethod
+    def without_sessions(command):
+        words, left = iter(command), []
+        for word in words:
+            if word.startswith("--session-"):
+                next(words)  # its value
+            elif word != "--sessions":
+                left.append(word)
+        return left
+
+    def switch_off(self, name, driver, sidecar):
+        option, roles = self.COMPONENTS[name]
+        for role in roles:
+            self.bed.processes.stop(role)
+        self.kube.kubectl("delete", "-k", DEPLOY / "components" / name, "--ignore-not-found",
+                          "--timeout=120s", timeout=150)
+        self.start_again("driver", [word for word in driver if word != option])
+        if name == "sessions":
+            self.start_again("sidecar", self.without_sessions(sidecar))
+
+    def switch_on(self, name, driver, sidecar):
+        self.roles.prepare()
+        if name == "volumesnapshotdelta":
+            self.stack.prepare()
+        for account in ("cairn-manager", "cairn-diffsnap", "cairn-aggapi", "cairn-cbt-http"):
+            self.kube.kubeconfig_of_account("cairn", account)  # accounts that are made anew
+        self.start_again("driver", driver)
+        if name == "sessions":
+            self.start_again("sidecar", sidecar)
+        for role in self.COMPONENTS[name][1]:
+            self.bed.processes.start(role, self.bed.processes.commands[role][0])
+        if name == "volumesnapshotdelta":
+            self.stack.register()
+
+    def asked(self, name, base, target, limit=256):
+        """The blocks in the way of that component; None while it cannot be asked."""
+        try:
+            if name == "sessions":
+                token = self.session(f"{target}-{time.monotonic_ns()}", base, target)
+                return self.in_session(token, base, target, limit)
+            return (self.differential if name == "diffsnap" else self.deltas)(base, target, limit)
+        except (grpc.RpcError, AssertionError, OSError, Failed):
+            return None
+
+    def test_snapshots_made_while_one_is_off_answer_when_it_is_on_again(self):
+        commands = [self.bed.processes.commands[name][0] for name in ("driver", "sidecar")]
+        last = "data-2"
+        for number, name in enumerate(self.COMPONENTS, 3):
+            with self.subTest(off=name):
+                self.switch_off(name, *commands)
+                self.write("data", number * MIB + 8 * BLOCK, os.urandom(3 * BLOCK))
+                made = f"data-{number}"
+                self.csi.snapshot(made, "data")
+                expected = self.truth(last, made)
+                self.assertTrue(expected)
+                wait_until(lambda: self.shipped(last, made, 256) == expected, 120,
+                           "the shipped flavour answers meanwhile")
+                self.assertIsNone(self.asked(name, last, made))
+                self.switch_on(name, *commands)
+                wait_until(lambda: self.asked(name, last, made) == expected, 120,
+                           f"{name} answers for what was made meanwhile")
+                last = made
+        for name in self.COMPONENTS:
+            wait_until(lambda: self.asked(name, "data-1", last) == self.truth("data-1", last), 120,
+                       "all answer again, over all snapshots")
 
     def test_guesses_cost_no_call_to_the_api_server(self):
         def reads():

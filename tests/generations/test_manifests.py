@@ -82,7 +82,7 @@ class Manifests(unittest.TestCase):
             left = self.everything() - self.before
             return not left
         try:
-            wait_until(is_as_before, 30, "nothing is left")
+            wait_until(is_as_before, 120, "nothing is left")
         finally:
             self.assertEqual(left, set())
         self.assertEqual(self.before - self.everything(), set(), "more than ours is gone")

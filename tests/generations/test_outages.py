@@ -85,7 +85,7 @@ class Outages(FlavoursTest):
     def watches_went_on(self):
         """What is new since then is noticed, by each who watches something."""
         token = self.session("after", "data-1", "data-2")  # the manager, then the sidecar
-        wait_until(lambda: self.works(token), 30, "the sidecar knows it")
+        wait_until(lambda: self.works(token), 120, "the sidecar knows it")
         self.kube.apply({"apiVersion": f"{GROUP}/v1alpha2", "kind": "DifferentialSnapshot",
                          "metadata": {"name": "after"},
                          "spec": {"targetVolumeSnapshotName": "data-2"}})
@@ -142,7 +142,7 @@ class Outages(FlavoursTest):
         self.trust(requestheader_client_ca_file=front.crt.read_text() + other.crt.read_text(),
                    requestheader_allowed_names='["front-proxy-client","other-proxy"]',
                    requestheader_username_headers='["X-Remote-User","X-Other-User"]')
-        wait_until(lambda: self.forged(identity)[0] == 201, 30, "the new authority counts")
+        wait_until(lambda: self.forged(identity)[0] == 201, 120, "the new authority counts")
         fields = {**FORGED, "X-Other-User": "somebody"}
         del fields["X-Remote-User"]
         self.assertEqual(self.forged(identity, fields)[0], 201)
@@ -152,7 +152,7 @@ class Outages(FlavoursTest):
         self.assertTrue(self.deltas("data-1", "data-2", 256))
         self.trust(**{key.replace("-", "_"): known[key] for key in known
                       if key.startswith("requestheader")})
-        wait_until(lambda: self.forged(identity)[0] in (GONE, 401), 30, "it counts no more")
+        wait_until(lambda: self.forged(identity)[0] in (GONE, 401), 120, "it counts no more")
         self.assertTrue(self.deltas("data-1", "data-2", 256))
 
     # ---- past their time ----
@@ -195,7 +195,7 @@ class Outages(FlavoursTest):
         wait_until(is_told, 60, "the refusal says why")
         self.kube.request("PATCH", place, {"spec": {"clientConfig": {
             "caBundle": encode(self.stack.published)}}}, **MERGE)
-        wait_until(self.deltas_or_none, 30, "with the right one, it is reached")
+        wait_until(self.deltas_or_none, 120, "with the right one, it is reached")
 
     def deltas_or_none(self):
         try:
@@ -215,7 +215,7 @@ class Outages(FlavoursTest):
         new = [path.read_text() for path in (self.roles.cert, self.stack.pair[0])]
         for name, port in ports.items():
             with self.subTest(name):
-                wait_until(lambda port=port: ssl.get_server_certificate((HOST, port)) in new, 30,
+                wait_until(lambda port=port: ssl.get_server_certificate((HOST, port)) in new, 120,
                            f"{name} has the new one")
                 self.assertNotIn(old[name], new)
         self.all_answer(self.session("renewed", "data-1", "data-2"))

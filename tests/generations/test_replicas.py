@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two `cairn aggapi` behind one APIService: whichever answers, pages go on; one that is killed in
 the middle of requests takes those with it and no others, and nothing hangs."""
+import contextlib
 import json
 import os
 import pathlib
@@ -66,8 +67,10 @@ class TwoReplicas(Stack):
 
     def waiting(self, name):
         """How many connections of the replica lead to the sidecar."""
-        links = pathlib.Path(f"/proc/{self.processes.pid(name)}/fd").iterdir()
-        mine = {os.readlink(link) for link in links}
+        mine = set()
+        for link in pathlib.Path(f"/proc/{self.processes.pid(name)}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                mine.add(os.readlink(link))
         rows = [line.split() for line in
                 pathlib.Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
         return sum(f"socket:[{row[9]}]" in mine and row[3] == "01" and
@@ -131,7 +134,7 @@ class Replicas(GenerationsTest):
             before = [self.stack.waiting(name) for name in NAMES]
             self.assertEqual(before, [0, 0])
             threads = self.in_flight(answers)
-            wait_until(lambda: sum(map(self.stack.waiting, NAMES)) == FLIGHT, 30,
+            wait_until(lambda: sum(map(self.stack.waiting, NAMES)) == FLIGHT, 120,
                        "all are on their way")
             inside = [self.stack.waiting(name) for name in NAMES]
             self.bed.processes.kill(NAMES[0])
@@ -181,7 +184,7 @@ class Replicas(GenerationsTest):
             code, text = self.ask(i)
             self.assertEqual(code, 201, text)
         self.kube.kubectl("wait", "--for=condition=Available", "apiservice",
-                          "v1alpha1.cbt.storage.k8s.io", "--timeout=30s")
+                          "v1alpha1.cbt.storage.k8s.io", "--timeout=120s")
         # It comes back, and takes its share again.
         self.run_again(NAMES[0], HOSTS[0])
         self.kube.apply(self.stack.slice(HOSTS))

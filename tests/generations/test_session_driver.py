@@ -79,7 +79,7 @@ class SessionDriver(unittest.TestCase):
         cls.channel = grpc.secure_channel(f"{HOST}:{cls.roles.grpc_port}", credentials)
         cls.addClassCleanup(cls.channel.close)
         grpc.channel_ready_future(cls.channel).result(timeout=60)
-        wait_until(cls.works, 30, "the driver is found and the session known")
+        wait_until(cls.works, 120, "the driver is found and the session known")
 
     @classmethod
     def works(cls):

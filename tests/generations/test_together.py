@@ -39,15 +39,11 @@ class Together(GenerationsTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.roles = roles = Roles(cls.bed)
-        cls.addClassCleanup(roles.ports.close)
-        roles.prepare()
+        cls.prepare_roles()
         cls.kube.apply(DEPLOY / "crd")
         cls.kube.apply([item for item in built()
                         if item["kind"] == "CustomResourceDefinition"])
-        roles.start_sidecar()
-        roles.start_manager()
-        roles.start_diffsnap()
+        cls.roles.start_all()
         cls.webhook()
         cls.stack = Stack(cls.bed)
         cls.addClassCleanup(cls.stack.ports.close)
@@ -55,7 +51,7 @@ class Together(GenerationsTest):
         cls.history("data")
         for name in ("vol-snap-base", "vol-snap-target"):
             cls.csi.snapshot(name, "data")
-        cls.token = roles.token
+        cls.token = cls.roles.token
         wait_until(cls.is_discovered, 240, "the kinds are discovered at v1alpha1")
 
     @classmethod
@@ -227,10 +223,16 @@ class Together(GenerationsTest):
         table = self.ask("GET", path, accept="application/json;as=Table;v=v1;g=meta.k8s.io")
         self.assertEqual(table["kind"], "Table")
         self.assertIn("both.csi.dev", str(table["rows"]))
-        new["metadata"]["labels"] = {"x": "y"}
-        kept = self.ask("PUT", f"{path}/both", {**new, "apiVersion": OLD})
-        self.assertEqual(kept["apiVersion"], OLD)
-        self.refused(409, "PUT", f"{path}/both", {**new, "apiVersion": OLD})
+        for _ in range(20):  # the controller writes its status meanwhile
+            new = self.ask("GET", f"/apis/{NEW}/driverdiscoveries/both")
+            changed = {**new, "apiVersion": OLD,
+                       "metadata": {**new["metadata"], "labels": {"x": "y"}}}
+            code, text = self.kube.ask("PUT", f"{path}/both", changed)
+            if code != 409:
+                break
+        self.assertEqual(code, 200, text)
+        self.assertEqual(json.loads(text)["apiVersion"], OLD)
+        self.refused(409, "PUT", f"{path}/both", changed)
         self.refused(404, "GET", f"{path}/nothing")
         self.refused(415, "POST", path, discovery("yaml"), content_type="application/yaml")
         self.refused(404, "GET", f"{ROOT}/widgets")
@@ -328,6 +330,225 @@ class Together(GenerationsTest):
         made = self.ask("PATCH", f"{path}?fieldManager=x&force=true", changed, **how)
         self.assertEqual((made["apiVersion"], made["metadata"]["labels"]), (OLD, {"by": "apply"}))
         self.ask("DELETE", path)
+
+    # ---- past the API server, with a token of one's own ----
+
+    def direct(self, token, method, path, body=None, port=None, **headers):
+        """(status, bytes)"""
+        return self.stack.plain(port or self.stack.port, method, path, body, {
+            "Authorization": f"Bearer {token}", "Content-Type": "application/json",
+            **{name.replace("_", "-"): value for name, value in headers.items()}})
+
+    def limited(self, account, verbs, *names, plural="driverdiscoveries"):
+        """A token with these verbs on objects of these names only; none: on all."""
+        self.kube.service_account("default", account)
+        rule = {"apiGroups": [GROUP], "resources": [plural], "verbs": verbs.split()}
+        if names:
+            rule["resourceNames"] = list(names)
+        self.kube.apply([
+            {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+             "metadata": {"name": f"limited-{account}"}, "rules": [rule]},
+            {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+             "metadata": {"name": f"limited-{account}"},
+             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                         "name": f"limited-{account}"},
+             "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": "default"}]}])
+        return self.kube.token("default", account)
+
+    def test_a_query_is_authorized_as_the_api_server_reads_it(self):
+        path = f"{ROOT}/driverdiscoveries"
+        for name in ("mine", "theirs"):
+            self.ask("POST", path, discovery(name))
+        token = self.limited("one", "list", "mine")
+        mine = f"{path}?fieldSelector=metadata.name%3Dmine"
+        wait_until(lambda: self.direct(token, "GET", mine)[0] == 200, 60, "the right counts")
+        self.assertNotIn(b"theirs", self.direct(token, "GET", mine)[1])
+        for query in (
+                "", "?watch=yes", "?watch=", "?watch=1",
+                "?fieldSelector=metadata.name%3Dtheirs", "?fieldSelector=metadata.name!%3Dmine",
+                "?fieldSelector=metadata.name%3Dmine&watch=true",
+                "?%66ieldSelector=&fieldSelector=metadata.name%3Dmine",
+                "?fieldSelector=metadata.name%3Dmine&fieldSelector=",
+                "?fieldSelector=metadata.name%3Dmine;&fieldSelector=",
+                "?fieldSelector=metadata.name%3Dmine%", "?a;fieldSelector=metadata.name%3Dmine",
+                "?labelSelector=a&fieldSelector=metadata.name%3Dmine%2Cmetadata.name%3Dtheirs"):
+            with self.subTest(query):
+                code, text = self.direct(token, "GET", path + query)
+                self.assertIn(code, (400, 403), text)
+                self.assertNotIn(b"theirs.csi.dev", text)
+        for verb in ("get", "watch"):  # neither is a list
+            token = self.limited(f"only-{verb}", verb, "mine")
+            if verb == "get":
+                wait_until(lambda: self.direct(token, "GET", f"{path}/mine")[0] == 200, 60,
+                           "the right counts")
+                self.assertEqual(self.direct(token, "GET", f"{path}/mine?watch=true")[0], 200)
+            self.assertEqual(self.direct(token, "GET", mine)[0], 403)
+        for name in ("mine", "theirs"):
+            self.ask("DELETE", f"{path}/{name}")
+
+    def test_a_collection_is_deleted_only_with_that_right(self):
+        """By the name of one object too, which Kubernetes does not narrow."""
+        path = f"{ROOT}/driverdiscoveries"
+        for name in ("first", "second"):
+            self.ask("POST", path, discovery(name, labels={"kind": "collection"}))
+        chosen = f"{path}?fieldSelector=metadata.name%3Dfirst"
+        token = self.limited("narrow", "deletecollection get delete", "first")
+        wait_until(lambda: self.direct(token, "GET", f"{path}/first")[0] == 200, 60,
+                   "the right counts")
+        for query in (chosen, path, f"{path}?labelSelector=kind%3Dcollection"):
+            self.assertEqual(self.direct(token, "DELETE", query)[0], 403)
+            self.refused(403, "DELETE", query, token=token)
+        token = self.limited("wide", "deletecollection get")
+        wait_until(lambda: self.direct(token, "GET", f"{path}/first")[0] == 200, 60,
+                   "the right counts")
+        self.assertEqual(self.direct(token, "DELETE", f"{path}/first")[0], 403)
+        code, text = self.direct(token, "DELETE", chosen)
+        self.assertEqual(code, 200, text)
+        self.refused(404, "GET", f"{path}/first")
+        self.ask("GET", f"{path}/second")
+        self.ask("DELETE", f"{path}?labelSelector=kind%3Dcollection", token=token)
+        self.refused(404, "GET", f"{path}/second")
+        self.ask("GET", f"{path}/{Roles.DRIVER}")
+
+    def test_an_apply_without_create_makes_nothing_whatever_its_uid(self):
+        token = self.limited("applier", "get patch")
+        path = f"{ROOT}/driverdiscoveries/made"
+        wait_until(lambda: self.direct(token, "GET", path)[0] == 404, 60, "the right counts")
+        for uid in ("", None, "00000000-0000-0000-0000-000000000000"):
+            body = discovery("made", uid=uid)
+            code, text = self.direct(token, "PATCH", f"{path}?fieldManager=x&force=true", body,
+                                     Content_Type="application/apply-patch+yaml")
+            self.assertEqual(code, 403, text)
+        self.refused(404, "GET", path)
+
+    def test_nobody_speaks_for_others(self):
+        """By headers of the front proxy or of impersonation, with a token that is not theirs."""
+        token = self.account("plain")
+        for headers in ({"X_Remote_User": "admin", "X_Remote_Group": "system:masters"},
+                        {"Impersonate_User": "admin", "Impersonate_Group": "system:masters"},
+                        {"Impersonate_Uid": "0", "Impersonate_User": "system:admin"}):
+            for plural in ("snapshotsessiondata", "snapshotsessionrequests"):
+                self.assertEqual(self.direct(token, "GET", f"{ROOT}/{plural}", **headers)[0], 403)
+                code, _ = self.stack.plain(self.stack.port, "GET", f"{ROOT}/{plural}", None, {
+                    name.replace("_", "-"): value for name, value in headers.items()})
+                self.assertEqual(code, 401)
+        # One that may impersonate a user at the API server is that user, with its rights only.
+        self.kube.allow("together-poser", "default:poser", rules=[("", "users", "impersonate")])
+        self.kube.service_account("default", "poser")
+        config = self.kube.kubeconfig_of_account("default", "poser")
+        wait_until(lambda: "as=nobody" not in (said := self.kube.run(
+            "get", f"driverdiscoveries.v1alpha1.{GROUP}", "--as=nobody",
+            kubeconfig=config).stderr) and 'User "nobody"' in said, 60, "it is nobody")
+
+    def test_status_is_a_right_of_its_own(self):
+        path = f"{ROOT}/driverdiscoveries/judged"
+        self.ask("POST", f"{ROOT}/driverdiscoveries", discovery("judged"))
+        token = self.limited("judge", "get update patch")
+        wait_until(lambda: self.direct(token, "GET", path)[0] == 200, 60, "the right counts")
+        lie = {"status": {"reachable": True, "message": "a lie"}}
+        for where in (f"{path}/status", f"{path}/status/", f"{path}/../judged/status",
+                      f"{path}/%73tatus", f"{path}//status"):
+            code, text = self.direct(token, "PATCH", where, lie,
+                                     Content_Type="application/merge-patch+json")
+            self.assertIn(code, (400, 403, 404), (where, text))
+        self.assertEqual(self.direct(token, "PATCH", path, lie,
+                                     Content_Type="application/merge-patch+json")[0], 200)
+        self.assertNotEqual(self.ask("GET", path).get("status", {}).get("message"), "a lie")
+        self.ask("DELETE", path)
+
+    def test_a_continue_token_gives_no_more_than_its_user_may(self):
+        """Pages of a list of the administrator, continued by others."""
+        path = f"{ROOT}/driverdiscoveries"
+        for i in range(4):
+            self.ask("POST", path, discovery(f"page-{i}"))
+        token = self.ask("GET", f"{path}?limit=1")["metadata"]["continue"]
+        for account, verbs, names in (("paged", "get", ()), ("paged-one", "list", ("page-0",))):
+            mine = self.limited(account, verbs, *names)
+            right = f"{path}/page-0" if verbs == "get" else \
+                f"{path}?fieldSelector=metadata.name%3Dpage-0"
+            wait_until(lambda: self.direct(mine, "GET", right)[0] == 200, 60, "the right counts")
+            code, text = self.direct(mine, "GET", f"{path}?limit=1&continue={token}")
+            self.assertEqual(code, 403, text)
+            # In one namespace or one name a token of the whole list leads nowhere else.
+            code, text = self.direct(
+                mine, "GET", f"{path}?limit=9&continue={token}&fieldSelector=metadata.name%3Dpage-0")
+            self.assertNotRegex(text, b"page-[1-3]")
+        for i in range(4):
+            self.ask("DELETE", f"{path}/page-{i}")
+
+    def test_a_continue_token_of_all_namespaces_in_one(self):
+        """Sessions of another namespace are not listed through a token of the whole list."""
+        for space in ("aaa", "zzz"):
+            self.kube.namespace(space)
+            self.ask("POST", f"{ROOT}/namespaces/{space}/differentialsnapshots", {
+                "apiVersion": OLD, "kind": "DifferentialSnapshot", "metadata": {"name": "d"},
+                "spec": {"targetVolumeSnapshotName": f"secret-of-{space}"}})
+        self.kube.service_account("default", "local")
+        self.kube.allow("local", "default:local", namespace="aaa",
+                        rules=[(GROUP, "differentialsnapshots", "list")])
+        token = self.kube.token("default", "local")
+        path = f"{ROOT}/namespaces/aaa/differentialsnapshots"
+        wait_until(lambda: self.direct(token, "GET", path)[0] == 200, 60, "the right counts")
+        all_of_them = self.ask("GET", f"{ROOT}/differentialsnapshots?limit=1")
+        code, text = self.direct(token, "GET", f"{path}?limit=9&continue="
+                                 f"{all_of_them['metadata']['continue']}")
+        self.assertNotIn(b"secret-of-zzz", text, code)
+
+    def test_one_user_can_not_take_all_places(self):
+        """Watches of one user: the next is told to wait, another user is served. Each comes from an
+        address of its own, because connections of one address have a limit themselves."""
+        tokens = [self.limited(name, "list watch") for name in ("greedy", "modest")]
+        path = f"{ROOT}/driverdiscoveries?watch=1&resourceVersion=0"
+        for token in tokens:
+            wait_until(lambda: self.direct(token, "GET", f"{ROOT}/driverdiscoveries")[0] == 200, 60,
+                       "the right counts")
+        context = ssl.create_default_context(cafile=str(self.stack.authority.crt))
+        held = []
+        try:
+            for i in range(32):
+                held.append(self.open_watch(context, tokens[0], path, f"127.0.1.{i + 1}"))
+            self.assertEqual({reply.status for _, reply in held}, {200})
+            held.append(self.open_watch(context, tokens[0], path, "127.0.1.33"))
+            self.assertEqual(held[-1][1].status, 429)
+            held.append(self.open_watch(context, tokens[1], path, "127.0.1.34"))
+            self.assertEqual(held[-1][1].status, 200)
+        finally:
+            for connection, _ in held:
+                connection.close()
+
+    def open_watch(self, context, token, path, address):
+        connection = http.client.HTTPSConnection("127.0.0.1", self.stack.port, context=context,
+                                                 timeout=60, source_address=(address, 0))
+        connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+        return connection, connection.getresponse()
+
+    def test_a_watch_ends_and_its_user_is_authorized_again(self):
+        port = self.stack.start_aggapi("aggapi-short", "--watch-time=3s")
+        self.addCleanup(self.bed.processes.stop, "aggapi-short")
+        token = self.limited("watcher", "list watch")
+        path = f"{ROOT}/driverdiscoveries?watch=1&resourceVersion=0"
+        wait_until(lambda: self.direct(token, "GET", path.partition("?")[0])[0] == 200, 60,
+                   "the right counts")
+        for more in ("", "&timeoutSeconds=86400"):
+            code, text = self.direct(token, "GET", path + more, port=port)  # reads to the end
+            self.assertEqual(code, 200, text)
+            for line in text.splitlines():
+                self.assertIn("type", json.loads(line))  # whole events
+        self.assertEqual(self.direct(token, "GET", f"{path}&timeoutSeconds=x", port=port)[0], 400)
+        self.kube.kubectl("delete", "clusterrolebinding", "limited-watcher")
+        wait_until(lambda: self.direct(token, "GET", path, port=port)[0] == 403, 60,
+                   "the watch is refused without the right")
+
+    def test_a_refusal_names_the_version_that_was_asked_for(self):
+        bad = discovery("strict")
+        bad["spec"]["drivrName"] = "x"
+        refused = self.refused(400, "POST", f"{ROOT}/driverdiscoveries?fieldValidation=Strict", bad)
+        self.assertIn("drivrName", refused["message"])
+        self.assertNotIn("v1alpha2", json.dumps(refused))
+        wrong = {**discovery("wrong"), "apiVersion": f"{GROUP}/v1beta1"}
+        refused = self.refused(400, "POST", f"{ROOT}/driverdiscoveries", wrong)
+        self.assertNotIn("v1alpha2", json.dumps(refused))
+        self.assertIn(OLD, refused["message"])
 
     # ---- the rest ----
 

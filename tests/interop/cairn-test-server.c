@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "listen_on.h"
 #include "net/grpc/grpc_server.h"
 #include "net/signals.h"
 #include "net/tls/tls_settings.h"
@@ -55,28 +56,6 @@ static bool parse(int argc, char **argv, struct arguments *ret)
 	ret->listen = argv + i;
 	ret->n_listen = argc - i;
 	return ret->n_listen > 0;
-}
-
-static int listen_on(struct net_server *server, const char *at, struct net_tls *tls,
-		     struct cairn_err *err)
-{
-	uint16_t port;
-	int rc;
-
-	if (strncmp(at, "unix:", 5) == 0) {
-		rc = net_server_listen_unix(server, at + 5, 0600, err);
-		if (rc == 0)
-			printf("ready %s\n", at);
-		return rc;
-	}
-	if (strncmp(at, "plain:", 6) == 0) {
-		at += 6;
-		tls = NULL;
-	}
-	rc = net_server_listen_tcp(server, at, tls, &port, err);
-	if (rc == 0)
-		printf("ready %.*s:%" PRIu16 "\n", (int)(strrchr(at, ':') - at), at, port);
-	return rc;
 }
 
 static int run(struct net_server *server, struct net_tls *tls, const struct arguments *arguments,

@@ -144,19 +144,30 @@ static int answer(struct net_call *call, const Cairn__Test__EchoRequest *request
 	return net_call_send(call, out.data, out.len, err);
 }
 
+/* Receives the request of a call and sends its metadata back; 1 if the call goes on. */
+static int begin_echo(struct net_call *call, ProtobufCMessage **ret,
+		      const Cairn__Test__EchoRequest **ret_request, struct cairn_err *err)
+{
+	int rc = receive(call, ret, err);
+
+	if (rc <= 0)
+		return rc;
+	*ret_request = (const Cairn__Test__EchoRequest *)*ret;
+	rc = echo_metadata(call, err);
+	return rc == 0 ? 1 : rc;
+}
+
 static int serve_unary(struct net_call *call, void *arg, struct cairn_err *err)
 {
 	proto_auto_message ProtobufCMessage *message = NULL;
 	const Cairn__Test__EchoRequest *request;
-	int rc = receive(call, &message, err);
+	int rc = begin_echo(call, &message, &request, err);
 
 	(void)arg;
-	if (rc <= 0)
-		return rc;
-	request = (const Cairn__Test__EchoRequest *)message;
-	rc = echo_metadata(call, err);
-	if (rc == 0)
+	if (rc > 0)
 		rc = status_of(call, request, err);
+	else
+		return rc;
 	return rc < 0 ? rc : answer(call, request, 0, err);
 }
 
@@ -164,13 +175,12 @@ static int serve_server_stream(struct net_call *call, void *arg, struct cairn_er
 {
 	proto_auto_message ProtobufCMessage *message = NULL;
 	const Cairn__Test__EchoRequest *request;
-	int rc = receive(call, &message, err);
+	int rc = begin_echo(call, &message, &request, err);
 
 	(void)arg;
 	if (rc <= 0)
 		return rc;
-	request = (const Cairn__Test__EchoRequest *)message;
-	rc = echo_metadata(call, err);
+	rc = 0;
 	for (uint32_t i = 0; rc == 0 && i < request->repeat; i++)
 		rc = answer(call, request, i, err);
 	return rc < 0 ? rc : status_of(call, request, err);

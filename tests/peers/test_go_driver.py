@@ -70,7 +70,7 @@ class GoDriver:
         self.processes.start("go-driver", [PEERS["defectdriver"], "--endpoint",
                                            f"unix://{self.socket}", "--dir", files, *args])
         self.addCleanup(self.processes.stop, "go-driver")
-        wait_until(self.socket.exists, 30, "the driver listens")
+        wait_until(self.socket.exists, 120, "the driver listens")
         peer = Peer(self.socket)
         self.addCleanup(peer.close)
         capability = {"block": {}, "access_mode": {"mode": 1}}

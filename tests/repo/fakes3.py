@@ -21,11 +21,17 @@ class FakeS3(http.server.ThreadingHTTPServer):
         self.object_lock = object_lock  # a body must come with its MD5, as AWS has it
         self.conditions, self.hold = conditions, hold
         self.objects, self.lock = {}, threading.Lock()
+        self.page = 1000  # names in an answer
+        self.capacity = None  # in bytes; a PUT of more is answered with 507
+        self.seen = []  # methods and paths
         self.barrier, self.held = threading.Barrier(together), together
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def port(self):
         return self.server_address[1]
+
+    def used(self):
+        return sum(map(len, self.objects.values()))
 
     def wait_for_others(self, method, key):
         if not self.hold or method != self.hold[0] or not key.endswith(self.hold[1]):
@@ -42,6 +48,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
+
+    def parse_request(self):
+        parsed = super().parse_request()
+        if parsed:
+            self.server.seen.append(f"{self.command} {self.path}")
+        return parsed
 
     def answer(self, status, body=b""):
         self.send_response(status)
@@ -73,15 +85,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(206, body[int(first):int(last) + 1])
         return self.answer(200, body)
 
-    def listing(self, query):
-        prefix = query["prefix"][0]
+    def listing(self, query, without=None):
+        """A page of names; `without` those that contain this."""
+        prefix = query.get("prefix", [""])[0]
+        after = query.get("continuation-token", query.get("start-after", [""]))[0]
         with self.server.lock:
-            rows = "".join(f"<Contents><Key>{xml.sax.saxutils.escape(key)}</Key>"
-                           f"<Size>{len(body)}</Size></Contents>"
-                           for key, body in sorted(self.server.objects.items())
-                           if key.startswith(prefix))
-        return (f"<?xml version='1.0'?><ListBucketResult><IsTruncated>false</IsTruncated>{rows}"
-                "</ListBucketResult>").encode()
+            found = [(key, len(body)) for key, body in sorted(self.server.objects.items())
+                     if key.startswith(prefix) and key > after
+                     and not (without and without in key)]
+        page = found[:self.server.page]
+        rows = "".join(f"<Contents><Key>{xml.sax.saxutils.escape(key)}</Key>"
+                       f"<Size>{size}</Size></Contents>" for key, size in page)
+        goes_on = "<IsTruncated>false</IsTruncated>" if page == found else (
+            "<IsTruncated>true</IsTruncated><NextContinuationToken>"
+            f"{xml.sax.saxutils.escape(page[-1][0])}</NextContinuationToken>")
+        return f"<?xml version='1.0'?><ListBucketResult>{goes_on}{rows}</ListBucketResult>".encode()
 
     def do_PUT(self):
         _, key, _ = self.split()
@@ -99,6 +117,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             there = key in self.server.objects
             if conditional and there and self.server.conditions == "kept":
                 status = 412
+            elif self.server.capacity and self.server.used() + len(body) > self.server.capacity:
+                status = 507
             else:
                 status = 200
                 self.server.objects[key] = body

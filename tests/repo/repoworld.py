@@ -14,6 +14,11 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
+
+# pylint: disable=wrong-import-position
+from processes import free_port
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOL = os.environ.get("REPOTOOL", "")
 PASSWORD = "open sesame"
@@ -117,14 +122,9 @@ def init_at_once(repository, makers):
     return made
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def wait_for_port(port, process):
-    for _ in range(400):
+    end = time.monotonic() + LIMIT
+    while time.monotonic() < end:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             return
         require(process.poll() is None, "a server ended at once")

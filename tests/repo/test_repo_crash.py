@@ -12,8 +12,10 @@ when it is asked again. Without --all, some of the calls are tried.
 
 REPOTOOL is the program, CAIRN_SHIM the shim (tests/tools/shim).
 """
+import contextlib
 import os
 import shutil
+import subprocess
 import sys
 
 from repoworld import Repository, Broken, World, change, require, same, skip
@@ -21,6 +23,7 @@ from repoworld import Repository, Broken, World, change, require, same, skip
 SHIM = os.environ.get("CAIRN_SHIM", "")
 ALL = "--all" in sys.argv
 SOME = 8
+MIB = 1 << 20
 QUICK = {"REPOTOOL_PACK": "200000", "REPOTOOL_LOCK_PAUSE_MS": "1"}
 
 
@@ -160,6 +163,64 @@ def prune(scene):
     trials(scene, ("prune", "0"), check, start)
 
 
+@contextlib.contextmanager
+def full_disk(world):
+    """A small disk, as a directory, and a function that leaves so many bytes of it free."""
+    point = world.make("disk")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", point], check=True)
+
+    def leave(size):
+        with open(point / "ballast", "wb", buffering=0) as ballast:
+            os.posix_fallocate(ballast.fileno(), 0, max(free_of(point) - size, 1))
+
+    try:
+        yield point, leave
+    finally:
+        subprocess.run(["umount", point], check=True)
+
+
+def free_of(point):
+    fs = os.statvfs(point)
+    return fs.f_bavail * fs.f_frsize
+
+
+def prune_full(scene):
+    """Packs to delete and packs to rewrite, and room for a few of them."""
+    if os.geteuid() != 0:
+        print("prune_full: a disk of our own needs root", flush=True)
+        return
+
+    def check(repository, _):
+        repository.tool("check", "--read-data", env={"REPOTOOL_LOCK_OPTIONAL": "1"}).good()
+        scene.restores(repository, kept, half)
+        repository.tool("prune", "0").good()
+        repository.sound()
+        nothing_half(repository)
+        scene.restores(repository, kept, half)
+        require(free_of(point) > before + MIB, f"{free_of(point)} bytes are free, {before} before")
+
+    def start():
+        shutil.rmtree(point / "trial", ignore_errors=True)
+        (point / "ballast").unlink(missing_ok=True)
+        shutil.copytree(origin, point / "trial")
+        leave(before)
+        return scene.at(point / "trial")
+
+    origin = scene.world.dir / "origin-full"
+    repository = scene.at(origin)
+    repository.tool("init").good()
+    whole = scene.world.file("whole", 3 * MIB, 7)
+    data = whole.read_bytes()
+    half = scene.world.dir / "half"
+    half.write_bytes(b"".join(data[at:at + 8192] for at in range(0, 2 * MIB, 16384)))
+    first = repository.tool("put", "/v", whole, "8K").good().out.strip()
+    kept = repository.tool("put", "/v", half, "8K").good().out.strip()
+    repository.tool("forget", first).good()
+    with full_disk(scene.world) as (point, leave):
+        for before in (16384, 3 * MIB // 2):  # for a lock, and for the index and some packs
+            trials(scene, ("prune", "0"), check, start)
+
+
 def init(scene):
     def check(repository, done):
         if done.status != 0:
@@ -186,7 +247,7 @@ def main():
     with World("/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as world:
         scene = Scene(world)
         chosen = [arg for arg in sys.argv[1:] if not arg.startswith("-")]
-        for operation in (backup, prune, init):
+        for operation in (backup, prune, prune_full, init):
             if chosen and operation.__name__ not in chosen:
                 continue
             try:

@@ -62,9 +62,9 @@ class BackupTest(CliTest):
                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=TIMEOUT)
 
     def events(self, *args, **how):
-        """The lines of a command with --output json."""
-        return [json.loads(line) for line in
-                self.backup(*args, "-o", "json", **how).stdout.splitlines()]
+        """The lines of a command with --output json; without progress, which a slow one tells of."""
+        lines = self.backup(*args, "-o", "json", **how).stdout.splitlines()
+        return [event for event in map(json.loads, lines) if event["event"] != "progress"]
 
     def create(self, snapshot, *args, **how):
         """Backs up and returns the summary."""
@@ -115,3 +115,14 @@ class BackupTest(CliTest):
         self.assertEqual(done.returncode, code,
                          f"restic {' '.join(map(str, args))}\n{done.stdout}{done.stderr}")
         return done.stdout
+
+
+class TwoBackups(BackupTest):
+    """With the backups of two snapshots of one volume."""
+
+    def setUp(self):
+        super().setUp()
+        self.init()
+        self.two_snapshots()
+        self.first = self.create("data@s1")["id"]
+        self.second = self.create("data@s2")["id"]

@@ -4,10 +4,13 @@
 A test program is skipped as a whole with exit status 77; single tests say why
 they are skipped. CAIRN_BIN names the program under test.
 """
+import fcntl
+import itertools
 import json
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -42,6 +45,38 @@ def can_mount():
 CAN_MOUNT = can_mount()
 
 
+def stop_image(directory):
+    """Lets the device of an image fail until its filesystem has shut down, as a failing or full host does."""
+    with open("/proc/self/mounts", encoding="utf-8") as mounts:
+        device = next(line.split()[0] for line in mounts if line.split()[1] == str(directory))
+    fd = os.open(device, os.O_RDWR)
+    try:
+        whole = fcntl.ioctl(fd, 0x4c05, bytes(232))  # LOOP_GET_STATUS64
+        fcntl.ioctl(fd, 0x4c04, whole[:32] + struct.pack("=Q", MIB) + whole[40:])  # lo_sizelimit
+        try:
+            with open(directory / "fails", "wb") as file:
+                file.write(bytes(MIB))
+                os.fsync(file.fileno())
+        except OSError:
+            pass
+        subprocess.run(["sync", "-f", directory], check=False, capture_output=True)
+        fcntl.ioctl(fd, 0x4c04, whole)
+    finally:
+        os.close(fd)
+
+
+class Part:
+    """K/N: every N-th of a sequence from the K-th on; a long run in N shorter ones."""
+
+    def __init__(self, text):
+        self.first, self.step = map(int, text.split("/"))
+        if not 1 <= self.first <= self.step:
+            raise ValueError(text)
+
+    def of(self, sequence):
+        return itertools.islice(sequence, self.first - 1, None, self.step)
+
+
 class CliTest(unittest.TestCase):
     """One scratch pool a test; `backend` says of which kind."""
 
@@ -57,7 +92,7 @@ class CliTest(unittest.TestCase):
         self.make_pool()
 
     def make_pool(self):
-        size = [] if self.backend == "copy" else ["--size", "1G"]
+        size = [] if self.backend == "copy" else ["--size", "1G", "--thin"]
         self.cairn("pool", "create", "--backend", self.backend, *size, self.pool)
 
     def remove(self):

@@ -19,7 +19,7 @@ from cairncli import BIN, BLOCK, MIB
 
 SHIM = os.environ.get("CAIRN_SHIM", "faultshim.so")
 TIMEOUT = 120  # seconds; a hang is a failure
-THAW_TIMEOUT = 30  # a filesystem that stays frozen so long stays frozen for ever
+THAW_TIMEOUT = 120  # a filesystem that stays frozen so long stays frozen for ever
 
 
 class Broken(AssertionError):

@@ -165,7 +165,7 @@ class DriverTest(unittest.TestCase):
 
     @classmethod
     def make_pool(cls, name):
-        size = [] if cls.backend == "copy" else ["--size", "4G"]
+        size = [] if cls.backend == "copy" else ["--size", "4G", "--thin"]
         subprocess.run([BIN, "pool", "create", "--quiet", "--backend", cls.backend, *size,
                         cls.scratch / name], check=True)
         return cls.scratch / name
@@ -300,6 +300,21 @@ class DriverTest(unittest.TestCase):
         path = self.publish(volume, capability, **how)
         self.addCleanup(self.unpublish, volume)
         return path
+
+
+def blocks_of(offset, size, length=4096):
+    """The numbers of the blocks that a range touches."""
+    return set(range(offset // length, (offset + size + length - 1) // length))
+
+
+def blocks_told(test, messages, limit):
+    """The numbers of the blocks in messages of block metadata, of at most `limit` tuples."""
+    found = set()
+    for message in messages:
+        test.assertLessEqual(len(message.block_metadata), limit)
+        for entry in message.block_metadata:
+            found |= blocks_of(entry.byte_offset, entry.size_bytes)
+    return found
 
 
 def mounts_below(directory):

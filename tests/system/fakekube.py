@@ -61,10 +61,12 @@ class FakeKube:
         self.tokens = {}       # token: (UserInfo, audiences)
         self.rules = []        # (username, verb, resource, name or "*")
         self.token_reviews, self.access_reviews, self.requests = [], [], []
+        self.logs = {}  # of pods, by name
         self.api_audience = "api"
         self.enforced = {}     # username: {(group, resource, verb, name or "")}; others may all
         self.used = {}         # username: those of them that a request needed
         self.before = lambda method, path: None  # may sleep or raise Refusal
+        self.held = set()      # kinds (plural) whose watches tell nothing for now
         cert, key = authority.issue("fakekube", "/CN=fakekube", "serverAuth",
                                     ["IP:127.0.0.1", "DNS:localhost"])
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -195,7 +197,7 @@ class FakeKube:
         with self.lock:
             old = self.objects.get(self.key(where))
             if old is None and patch:
-                self.check_right(user, {**where, "name": None}, "create")
+                self.check_right(user, where, "create")
             if old is None and not patch:
                 raise Refusal(404, "NotFound", "not found")
             if old is None:  # server-side apply
@@ -232,7 +234,8 @@ class FakeKube:
         fits = {(group, kind, what, named) for group, kind, what, named in self.enforced[name]
                 if (group, kind, what) == (where["group"] or "", resource, verb)
                 and named in ("", where["name"] or selected)}
-        self.used.setdefault(name, set()).update(fits)
+        # Of two that fit, neither is needed.
+        self.used.setdefault(name, set()).update(fits if len(fits) == 1 else ())
         if not fits:
             raise Refusal(403, "Forbidden",
                           f"{name} may not {verb} {resource} {where['name'] or ''}")
@@ -276,7 +279,7 @@ class FakeKube:
                 pass
 
             def send(self, code, item):
-                body = json.dumps(item).encode()
+                body = item if isinstance(item, bytes) else json.dumps(item).encode()
                 self.send_response(code)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
@@ -313,6 +316,8 @@ class FakeKube:
                     if query.get("watch") in ("true", "1"):
                         return self.watch(where, query)
                     return self.list(where, query)
+                if self.command == "GET" and where["sub"] == "log":
+                    return self.send(200, fake.logs.get(where["name"], "").encode())
                 if self.command == "GET":
                     with fake.lock:
                         item = copy.deepcopy(fake.objects.get(fake.key(where)))
@@ -362,7 +367,8 @@ class FakeKube:
                 self.end_headers()
                 while not fake.stopping and time.monotonic() < end:
                     with fake.lock:
-                        events = [event for event in fake.history if event[0] > seen]
+                        events = [event for event in fake.history
+                                  if event[0] > seen and plural not in fake.held]
                     for number, key, kind, item in events:
                         seen = number
                         if key[:2] == (group, plural) and (not ns or key[2] == ns) and \

@@ -9,7 +9,11 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
+
+# pylint: disable=wrong-import-position
 import backupcli
+from processes import free_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KEYS = {"AWS_ACCESS_KEY_ID": "cairn", "AWS_SECRET_ACCESS_KEY": "cairn-secret"}
@@ -20,12 +24,6 @@ OLD_RESTIC = shutil.which("restic") or "/usr/bin/restic"
 def programs():
     """Debian's restic and the newest."""
     return OLD_RESTIC, PEERS["restic"]
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Directory:

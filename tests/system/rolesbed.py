@@ -29,6 +29,8 @@ OLDER = ("--sessions", "--differential-snapshots", "--snapshot-deltas")
 
 
 class RolesTest(unittest.TestCase):
+    prefix = ()  # of the commands of roles
+
     @classmethod
     def setUpClass(cls):
         cls.directory = pathlib.Path(tempfile.mkdtemp(prefix="cairn-roles-"))
@@ -68,7 +70,7 @@ class RolesTest(unittest.TestCase):
 
     def start(self, name, *words):
         self.processes.start(name, [
-            BIN, *words, "--kubeconfig", self.config_of(name), "--log-level", "info",
+            *self.prefix, BIN, *words, "--kubeconfig", self.config_of(name), "--log-level", "info",
             "--log-format", "json"])
 
     def config_of(self, name):
@@ -104,7 +106,7 @@ class RolesTest(unittest.TestCase):
                 file.write(fill * 8192)
             self.cairn("snapshot", "create", f"vol@{name}")
         self.processes.start("driver", [
-            BIN, "driver", "--pool", self.pool, "--endpoint", f"unix://{self.socket}",
+            *self.prefix, BIN, "driver", "--pool", self.pool, "--endpoint", f"unix://{self.socket}",
             "--node-id", "here", *(words or OLDER)])
         self.processes.wait_ready("driver", self.socket.exists, SECONDS)
         found = json.loads(self.cairn("snapshot", "list", "--output", "json"))["snapshots"]

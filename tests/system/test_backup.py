@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 
-from backupcli import PASSWORD, RESTIC, BackupTest, digest
+from backupcli import PASSWORD, RESTIC, BackupTest, TwoBackups, digest
 from cairncli import (CAN_MOUNT, BLOCK, DATA_LOSS, EXISTS, INVALID, MIB, NOT_FOUND,
                       PRECONDITION, main)
 
@@ -115,14 +115,7 @@ class Story(BackupTest):
             self.restic("check", "--read-data")
 
 
-class Care(BackupTest):
-    def setUp(self):
-        super().setUp()
-        self.init()
-        self.two_snapshots()
-        self.first = self.create("data@s1")["id"]
-        self.second = self.create("data@s2")["id"]
-
+class Care(TwoBackups):
     def test_describe_and_list(self):
         told = self.json("backup", "describe", self.second[:10])
         self.assertEqual(told["id"], self.second)
@@ -193,20 +186,32 @@ class Care(BackupTest):
 
         class Gateway(http.server.BaseHTTPRequestHandler):
             def do_PUT(self):
-                got.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
+                got.append((self.path, self.rfile.read(int(self.headers["Content-Length"])),
+                            self.command))
                 self.send_response(200)
                 self.end_headers()
+
+            do_POST = do_PUT
 
             def log_message(self, *args):
                 pass
 
         server = http.server.HTTPServer(("127.0.0.1", 0), Gateway)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        self.create("data@s2", "--push-gateway", f"http://127.0.0.1:{server.server_port}")
+        gateway = ("--push-gateway", f"http://127.0.0.1:{server.server_port}")
+        self.create("data@s2", *gateway)
+        self.backup("create", "data@s2", *gateway, env={"RESTIC_PASSWORD": "wrong"}, code=None)
         server.shutdown()
         server.server_close()
         self.assertEqual(got[0][0], "/metrics/job/cairn_backup/volume/data")
         self.assertRegex(got[0][1], rb"\ncairn_backup_size_bytes 16777216\n")
+        self.assertRegex(got[0][1], rb"\ncairn_backup_last_attempt_success 1\n")
+        # A failure replaces nothing that is known of the last success.
+        self.assertEqual([request[::2] for request in got],
+                         [("/metrics/job/cairn_backup/volume/data", "PUT"),
+                          ("/metrics/job/cairn_backup/volume/data", "POST")])
+        self.assertRegex(got[1][1], rb"\ncairn_backup_last_attempt_success 0\n")
+        self.assertNotIn(b"last_success", got[1][1])
         done = self.backup("create", "data@s2", "--push-gateway", "http://127.0.0.1:1")
         self.assertIn("metrics were not sent", done.stderr)
 

@@ -48,6 +48,29 @@ class Tags(BackupTest):
             self.backup("forget", "--ignore-missing", "--prune", made["id"], "f" * 64)
             self.assertEqual(self.names(), [])
 
+    def test_backups_with_a_tag_are_forgotten(self):
+        self.create("data@s1", "--tag", "velero-upload=1")
+        self.create("data@s2", "--tag", "velero-upload=12,other")
+        self.backup("forget", "--tagged", "velero-upload=1", "--keep-last", "1", code=USAGE)
+        for other in (["--volume", "logs"], ["--pool-id", "0" * 8]):
+            self.backup("forget", "--tagged", "velero-upload=1", *other)
+            self.assertEqual(self.names(), ["s1", "s2"], other)
+        for tags, left in ((["velero-upload=9"], ["s1", "s2"]), (["velero-upload=1"], ["s2"]),
+                           (["velero-upload=1", "other"], [])):
+            self.backup("forget", *(f"--tagged={tag}" for tag in tags), "--prune")
+            self.assertEqual(self.names(), left, tags)
+
+    def test_where_there_is_no_repository_nothing_is_to_be_forgotten(self):
+        absent = ["--repository", self.scratch / "absent"]
+        self.backup("forget", *absent, "f" * 64, code=NOT_FOUND)
+        self.backup("forget", *absent, "--ignore-missing", "--prune", "--tagged=x", "f" * 64)
+
+    def test_a_password_that_is_not_found_is_not_a_missing_repository(self):
+        self.create("data@s1", "--tag", "x")
+        self.backup("forget", "--ignore-missing", "--tagged=x", "--password-file", "/nowhere",
+                    env={"RESTIC_PASSWORD": ""}, code=NOT_FOUND)
+        self.assertEqual(self.names(), ["s1"])
+
     def test_tags_that_cannot_be_given(self):
         for tag in ("", "a,,b", "cairn", "volume=x", "snapshot-id=1", "read=5", "a\tb", "x" * 300):
             with self.subTest(tag):

@@ -56,7 +56,7 @@ class Clock(BackupTest):
         self.cut_and_back_up("s1")
         self.assertEqual(remarks(self.cut_and_back_up("s2", AHEAD)), [])
         events = self.cut_and_back_up("s3")
-        self.assertRegex(" ".join(remarks(events)), "1 backup .* of a time to come")
+        self.assertRegex(" ".join(remarks(events)), "1 backup .* dated in the future")
         self.assertEqual((events[-1]["mode"], events[-1]["parent"]),
                          ("changed", self.made["s2"]["id"]), "lineage counts, not time")
         self.assertEqual(self.latest(), "s3")
@@ -69,7 +69,7 @@ class Clock(BackupTest):
         for name in ("s1", "s2"):
             self.cut_and_back_up(name)
         events = self.cut_and_back_up("s3", BEHIND)
-        self.assertRegex(" ".join(remarks(events)), "2 backups .* of a time to come")
+        self.assertRegex(" ".join(remarks(events)), "2 backups .* dated in the future")
         self.assertEqual((events[-1]["mode"], events[-1]["parent"]),
                          ("changed", self.made["s2"]["id"]))
         self.assertEqual(self.latest(), "s3")
@@ -108,8 +108,8 @@ class Clock(BackupTest):
                 before = self.files("locks")
                 now.write_text(f"{when}\n")
                 self.wait_for(lambda: self.files("locks") and self.files("locks") != before)
-                done = self.backup("forget", "--keep-last", "1", "--prune", code=ABORTED,
-                                   env=clock(when))
+                done = self.backup("forget", "--keep-last", "1", "--prune", "--lock-wait", "1s",
+                                   code=ABORTED, env=clock(when))
                 self.assertIn("locked", done.stderr)
             self.assertEqual(digest(at / "data@s1" / "volume.img"), self.want["s1"])
         finally:

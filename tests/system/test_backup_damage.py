@@ -193,6 +193,20 @@ class Damage(BackupTest):
         self.backup("verify")
         self.restic_agrees(code=OK)
 
+    def test_a_pack_and_its_index_are_lost(self):
+        """No index tells of the chunks: they are lost all the same, and the backup exists."""
+        self.packs()[-1].unlink()
+        for path in self.files("index"):
+            path.unlink()
+        self.backup("verify", "--repair", code=DATA_LOSS)
+        for name in ("s1", "s2"):
+            self.restore(name, DATA_LOSS)
+        self.backup("init", "-r", self.scratch / "second")
+        self.backup("copy", "--from", self.repository, "-r", self.scratch / "second",
+                    code=DATA_LOSS, env={"RESTIC_FROM_PASSWORD": PASSWORD})
+        self.back_up_more()
+        self.restore("s3", OK)
+
     def test_repair_of_a_damaged_pack(self):
         """What can be read of it stays."""
         pack = self.packs()[-1]
@@ -256,6 +270,24 @@ class Damage(BackupTest):
             self.assertTrue([e for e in events if "cannot be read" in e.get("text", "")])
         self.backup("verify")
         self.restore("s1", OK)
+
+    def test_a_backup_that_cannot_be_read_can_be_given_up(self):
+        victim = next(p for p in self.files("snapshots") if p.name == self.made["s1"])
+        env = {"XDG_CACHE_HOME": "/nonexistent"}
+        with self.damaged(victim, 0.5):
+            refused = self.backup("forget", "--prune", code=DATA_LOSS, env=env)
+            self.assertIn(victim.name, refused.stderr)
+            self.assertIn("cairn backup forget ID", refused.stderr)
+            self.backup("forget", victim.name[:7], code=DATA_LOSS, env=env)
+            self.backup("forget", victim.name, "--volume", "data", code=DATA_LOSS, env=env)
+            self.backup("forget", victim.name, "--dry-run", env=env)
+            self.assertTrue(victim.exists())
+            kept = victim.read_bytes()
+            self.backup("forget", victim.name[:8], "--prune", env=env)
+            self.assertFalse(victim.exists())
+            self.backup("verify", env=env)
+            self.restore("s2", OK)
+            victim.write_bytes(kept)
 
     def test_what_opens_it(self):
         for path in (self.repository / "config", self.files("keys")[0]):

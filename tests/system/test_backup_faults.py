@@ -77,6 +77,10 @@ class S3(BehindProxy, S3Server, BackupTest):
         self.whole("s1", "s2")
         self.backup("verify")
 
+    def arrived(self):
+        """Bytes of the packs that the store has."""
+        return sum(p.stat().st_size for p in self.objects("data"))
+
     def test_what_arrived_before_a_kill_is_not_sent_again(self):
         """Measured on the line, not in the repository."""
         size = 128 * MIB
@@ -84,13 +88,13 @@ class S3(BehindProxy, S3Server, BackupTest):
         self.write(0, os.urandom(size))
         self.snapshot("data@s1")
         for how in (signal.SIGKILL, signal.SIGTERM):
-            before = len(self.objects("data"))
+            before = self.arrived()
             process = self.start_slowly("data@s1", "-q")
-            self.wait_for(lambda: len(self.objects("data")) >= before + 4)
+            self.wait_for(lambda: self.arrived() >= before + 16 * MIB)
             process.send_signal(how)
             process.communicate(timeout=60)
             self.assertNotEqual(process.returncode, OK)
-        kept = sum(p.stat().st_size for p in self.objects("data"))
+        kept = self.arrived()
         before = self.proxy.sent
         self.create("data@s1")
         sent = self.proxy.sent - before

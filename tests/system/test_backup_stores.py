@@ -14,7 +14,7 @@ from backupcli import PASSWORD, BackupTest, digest, restored_digest
 from cairncli import BLOCK, INVALID, MIB, OK, TIMEOUT, main
 from remote import Directory, RestServer, S3Server, build_peers, programs
 
-DENIED, UNAVAILABLE, UNAUTHENTICATED = 7, 14, 16
+DENIED, UNAVAILABLE, DATA_LOSS, UNAUTHENTICATED = 7, 14, 15, 16
 SIZE = 32 * MIB
 
 
@@ -253,7 +253,20 @@ class ObjectLock(S3Server, BackupTest):
 
 
 class Rest(AtAServer, RestServer, BackupTest):
-    pass
+    def test_snapshots_that_are_elsewhere_are_not_pruned(self):
+        """The server then says 404, as one may do where there are none."""
+        self.init()
+        self.make_volume()
+        self.write(0, os.urandom(MIB))
+        want = self.snapshot("data@s1")
+        self.create("data@s1")
+        here, away = self.place / "some/snapshots", self.place / "elsewhere"
+        here.rename(away)
+        refused = self.backup("forget", "--prune", code=DATA_LOSS)
+        self.assertIn("no directory of snapshots", refused.stderr)
+        away.rename(here)
+        self.assertEqual(self.restored("data@s1"), want)
+        self.backup("verify")
 
 
 class S3Styles(S3Server, BackupTest):

@@ -193,6 +193,32 @@ class CopiedPool(VolumeTest):
         self.assertEqual(digest(self.in_copy("volume", "data")),
                          digest(self.path("snapshot", "data@1")))
 
+    def test_rules_count_each_directory_for_itself(self):
+        # Only the first pool has backups after the copy: it could have been moved there and back.
+        there = self.create("data@1", env=self.copy)["id"]
+        self.backup("forget", "--keep-last", "1")
+        self.assertEqual([b["id"] for b in self.backups()], [self.made["id"], there])
+        here = self.create("data@1")["id"]
+        self.backup("forget", "--keep-last", "1")
+        self.assertEqual([b["id"] for b in self.backups()], [there, here])
+
+    def test_a_name_does_not_mean_the_other_pool(self):
+        there = self.create("data@1", env=self.copy)
+        self.create("data@1")
+        refused = self.backup("restore", "data", "--to", self.scratch / "r", code=INVALID)
+        for where in (self.pool, self.copy["CAIRN_POOL"]):
+            self.assertIn(f"pool {there['pool_id'][:8]} in {os.path.realpath(where)})",
+                          refused.stderr)
+        self.assertEqual(self.restored("data", "--pool-id", os.path.realpath(self.pool)),
+                         digest(self.path("snapshot", "data@1")))
+        self.assertEqual(self.restored("data", "--pool-id", self.copy["CAIRN_POOL"]),
+                         digest(self.in_copy("snapshot", "data@1")))
+
+    def test_a_pool_that_was_moved_keeps_its_name(self):
+        shutil.rmtree(self.pool)
+        self.create("data@1", env=self.copy)
+        self.assertEqual(self.restored("data"), digest(self.in_copy("snapshot", "data@1")))
+
 
 class TwoPools(VolumeTest):
     """Two pools of one host with a volume of the same name, in one repository."""

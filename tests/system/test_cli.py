@@ -3,10 +3,14 @@
 """The story that a user lives through, on every back end."""
 import mmap
 import os
+import pathlib
 import subprocess
 import time
 
-from cairncli import (BLOCK, DATA_LOSS, EXISTS, MIB, NOT_FOUND, PRECONDITION, CliTest, main)
+from cairncli import (BLOCK, DATA_LOSS, EXISTS, INVALID, MIB, NOT_FOUND, PRECONDITION, CliTest,
+                      main)
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class CopyStory(CliTest):
@@ -115,6 +119,23 @@ class CopyStory(CliTest):
         self.cairn("delta", past, "data@s3", code=PRECONDITION)
         self.cairn("volume", "modify", "data", "--retention", "0", "--granularity", "0")
         self.assertEqual(self.json("volume", "info", "data")["retention_ms"], 90 * 86400 * 1000)
+
+    def test_delta_past_the_retention_time_ends_as_its_man_page_says(self):
+        said = (ROOT / "man/cairn-delta.1").read_text().partition(".Sh EXIT STATUS")[2]
+        for sentence in ("5: the snapshot does not exist, or no longer has that name",
+                         "9: the retention time of"):
+            self.assertIn(sentence, said)
+        self.two_snapshots()
+        past = self.json("snapshot", "info", "data@s1")["id"]
+        self.cairn("volume", "modify", "data", "--retention", "1ms")
+        self.cairn("snapshot", "delete", "data@s1")
+        time.sleep(0.01)
+        self.cairn("pool", "gc")
+        done = self.cairn("delta", "data@s1", "data@s2", code=NOT_FOUND)
+        self.assertIn("data@s1", done.stderr)
+        self.cairn("delta", past, "data@s2", code=PRECONDITION)
+        self.cairn("snapshot", "create", "data@s1")  # the name is another snapshot's now
+        self.cairn("delta", "data@s1", "data@s2", code=INVALID)
 
     def test_the_change_set_may_be_made_behind_the_command(self):
         self.two_snapshots(changes=())

@@ -20,7 +20,7 @@ VOLUME_KEYS = {"id", "name", "size_bytes", "created_at", "origin_id", "deleted",
                "restoring", "retention_ms", "granularity_bytes"}
 SNAPSHOT_KEYS = {"id", "name", "volume", "volume_id", "parent_id", "size_bytes", "created_at",
                  "deleted", "expires_at", "change_set"}
-USAGE_KEYS = {"used_bytes", "device", "mounted"}
+USAGE_KEYS = {"used_bytes", "device", "device_kind", "mounted"}
 SET_KEYS = {"state", "extents", "changed_bytes", "zero_bytes"}
 EXTENT_KEYS = ["byte_offset", "size_bytes", "zero"]
 CELL_KEYS = {"byte_offset", "size_bytes", "state", "changed_bytes", "zeroed_bytes",

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Never lost: killed or failing at every call of every operation.
 
-Usage: test_crash.py [--all] [--backend NAME] [--operation NAME]
+Usage: test_crash.py [--all] [--part K/N] [--backend NAME] [--operation NAME]
 
 Each operation is run once to count its calls that change state, then again with
 a kill before or after the n-th, and with the n-th failing (ENOSPC, EIO, ENOMEM)
 or an allocation failing. After each, the pool must hold all that was
 acknowledged, show nothing half-made, pass its own check, and do the operation
-when asked again. Without --all a few calls of each operation are tried.
+when asked again. Without --all a few calls of each operation are tried; with --part
+only every N-th fault from the K-th on, so that N runs together try all of them.
 
 CAIRN_BIN is the program, CAIRN_SHIM the shim (tests/tools/shim).
 """
@@ -18,7 +19,7 @@ import shutil
 import sys
 import time
 
-from cairncli import BIN, CAN_MOUNT, NO_SPACE
+from cairncli import BIN, CAN_MOUNT, NO_SPACE, Part
 from crashops import OPERATIONS
 from crashworld import SHIM, Broken, Host, World, require
 
@@ -133,19 +134,20 @@ class Campaign:
     def try_allocations(self):
         """Until a row of runs shows no failure: then no such allocation is made."""
         quiet = 0
-        n = 1
+        n = self.options.part.first if self.options.all else 1
         while quiet < 3 and n < ALLOCATIONS_MAX:
             done = self.try_fault(f"allocation {n} fails", {"CAIRN_FAIL_ALLOC": n}, {NO_SPACE})
             quiet = quiet + 1 if done.status == 0 else 0
-            n += 1 if self.options.all else n
+            n += self.options.part.step if self.options.all else n
 
     def run(self):
         self.calls, with_reads = (self.try_fault("counted", {"CAIRN_SHIM_READS": reads}).calls
                                   for reads in (0, 1))
         require(self.calls > 0, f"{self.operation.name}: no call counted: is the shim there?")
-        for title, settings in kills(self.calls, self.options.all):
+        part = self.options.part
+        for title, settings in part.of(kills(self.calls, self.options.all)):
             self.try_fault(title, settings)
-        for title, name, settings in failures(self.calls, with_reads, self.options.all):
+        for title, name, settings in part.of(failures(self.calls, with_reads, self.options.all)):
             # A commit that fails at its last step is taken back with another one.
             # Where no call succeeds any more it may yet count, as a whole.
             self.try_fault(title, settings, STATUS_OF[name],
@@ -181,6 +183,8 @@ def run_backend(name, fs, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true", help="every call, not a few")
+    parser.add_argument("--part", type=Part, default=Part("1/1"), metavar="K/N",
+                        help="every N-th fault, from the K-th on")
     parser.add_argument("--backend", choices=["copy", "btrfs", "reflink"])
     parser.add_argument("--operation")
     options = parser.parse_args()

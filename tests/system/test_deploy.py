@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What deploy/ ships gives each pod what it needs and no more: an account of its own, limits, a
 NetworkPolicy, the PodSecurity standard "restricted". tests/cluster asks a real API server."""
+import fnmatch
 import pathlib
 import sys
 import unittest
@@ -78,6 +79,11 @@ class Pods(unittest.TestCase):
                 for what in ("requests", "limits"):
                     self.assertEqual(sorted(container["resources"][what]), ["cpu", "memory"],
                                      container["name"])
+
+    def test_diffsnap_has_an_audience_of_its_own(self):
+        """Else a token for the API server would do, or one for another service."""
+        (container,) = containers(templates()["cairn-diffsnap"]["spec"])
+        self.assertIn("--audience=cairn-diffsnap", container["args"])
 
     def test_no_port_is_the_nodes(self):
         for pod in self.each():
@@ -187,12 +193,64 @@ class Certificates(unittest.TestCase):
             self.assertIn(service, of_kind("Service"))
 
 
+class Overlays(unittest.TestCase):
+    """A patch that lists arguments takes away those of the base that it does not repeat."""
+
+    def patches(self):
+        for path in sorted(DEPLOY.rglob("kustomization.yaml")):
+            for patch in yaml.safe_load(path.read_text()).get("patches", []):
+                text = patch.get("patch") or (path.parent / patch["path"]).read_text()
+                yield path, patch, yaml.safe_load(text)
+
+    def test_arguments_are_only_added(self):
+        added = 0
+        for path, patch, content in self.patches():
+            with self.subTest(path=path, target=patch.get("target")):
+                # What is merged replaces lists.
+                self.assertTrue(isinstance(content, list) or "spec" not in content)
+                tested = set()  # an argument whose value was tested may be changed alone
+                for step in content if isinstance(content, list) else []:
+                    if "/args" not in step["path"]:
+                        continue
+                    if step["op"] == "test":
+                        tested.add(step["path"])
+                    elif step["path"] not in tested:
+                        self.assertEqual((step["op"], step["path"].rpartition("/")[2]),
+                                         ("add", "-"))
+                        added += 1
+        self.assertGreater(added, 0)
+
+    def test_group_snapshots_keep_the_resync_period(self):
+        snapshotter = templates()["cairn-snapshotter"]["spec"]["containers"][0]
+        self.assertEqual(snapshotter["name"], "snapshotter")
+        self.assertIn("--resync-period=1m", snapshotter["args"])
+        group = [content for path, _, content in self.patches()
+                 if path.parent.name == "group-snapshots"]
+        self.assertEqual([[step["op"] for step in content] for content in group],
+                         [["test", "add"]])
+
+
 class Image(unittest.TestCase):
     def test_what_it_is_built_from_is_pinned(self):
         text = (DEPLOY / "Containerfile").read_text()
         self.assertRegex(text, r"(?m)^ARG BASE=\S+@sha256:[0-9a-f]{64}$")
         self.assertRegex(text, r"(?m)^ARG DATE=\d{8}T\d{6}Z$")
         self.assertRegex(text, r"(?m)^USER [1-9]")
+
+    def test_builds_and_history_are_left_out_and_no_source_is(self):
+        """Patterns of .dockerignore match the whole path, or with **/ its end."""
+        patterns = (DEPLOY.parent / ".dockerignore").read_text().split()
+
+        def is_left_out(path):
+            parts = path.split("/")
+            return any(fnmatch.fnmatch(parts[-1 if pattern.startswith("**/") else 0],
+                                       pattern.removeprefix("**/")) for pattern in patterns)
+        for path in (".git", "build/gcc/src/cairn", "tests/cluster/__pycache__"):
+            self.assertTrue(is_left_out(path), path)
+        for path in DEPLOY.parent.rglob("*"):
+            path = str(path.relative_to(DEPLOY.parent))
+            if path.split("/")[0] in ("src", "deploy", "scripts", "man", "debian", "include"):
+                self.assertEqual(is_left_out(path), "__pycache__" in path, path)
 
 
 if __name__ == "__main__":

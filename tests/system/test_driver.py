@@ -183,6 +183,39 @@ class Block(DriverTest):
                      volume_path="/nowhere")
 
 
+
+class NodeExpansion(DriverTest):
+    driver_args = ("--node-expansion",)
+
+    def size_of(self, volume):
+        return self.call("Controller.ControllerGetVolume", volume_id=volume).volume.capacity_bytes
+
+    def test_the_node_grows_volumes_and_the_controller_does_not_report_that_it_can(self):
+        can = [c.rpc.type for c in self.call("Controller.ControllerGetCapabilities").capabilities]
+        self.assertNotIn(9, can)  # EXPAND_VOLUME
+        self.assertIn(1, can)
+        volume = self.create()
+        path = self.use(volume, block())
+        for least in (2, 2, 1):  # repeated, and an older request
+            reply = self.call("Node.NodeExpandVolume", volume_id=volume, volume_path=str(path),
+                              capacity_range={"required_bytes": least * SMALL})
+            self.assertEqual(reply.capacity_bytes, 2 * SMALL)
+        write_device(path, 2 * SMALL - 4096, b"x" * 4096)
+        self.assertEqual(self.size_of(volume), 2 * SMALL)
+        # A request that is refused changes nothing.
+        self.refuses(Code.NOT_FOUND, "Node.NodeExpandVolume", volume_id=volume,
+                     volume_path=str(self.at), capacity_range={"required_bytes": 3 * SMALL})
+        self.assertEqual(self.size_of(volume), 2 * SMALL)
+
+    def test_a_filesystem_grows_with_its_volume(self):
+        volume = self.create(LARGE, mount("xfs"))
+        path = self.use(volume, mount("xfs"))
+        self.call("Node.NodeExpandVolume", volume_id=volume, volume_path=str(path),
+                  capacity_range={"required_bytes": 2 * LARGE})
+        space = os.statvfs(path)
+        self.assertGreater(space.f_blocks * space.f_frsize, 1.7 * LARGE)
+
+
 class Filesystem(DriverTest):
     def each(self):
         for fs, size in SIZES.items():

@@ -127,6 +127,15 @@ class Names(ControllerTest):
 
 
 class Sizes(ControllerTest):
+    def makes(self, expected, **wanted):
+        """A volume of the size `expected`, or is refused with that code."""
+        if not isinstance(expected, int):
+            self.refuses(expected, "Controller.CreateVolume", **wanted)
+            return
+        made = self.call("Controller.CreateVolume", **wanted).volume
+        self.call("Controller.DeleteVolume", volume_id=made.volume_id)
+        self.assertEqual(made.capacity_bytes, expected)
+
     def test_of_new_volumes(self):
         gib = 1 << 30
         for required, limit, expected in (
@@ -140,12 +149,7 @@ class Sizes(ControllerTest):
             with self.subTest(required=required, limit=limit):
                 wanted = {"name": self.name(), "volume_capabilities": [block()],
                           "capacity_range": {"required_bytes": required, "limit_bytes": limit}}
-                if not isinstance(expected, int):
-                    self.refuses(expected, "Controller.CreateVolume", **wanted)
-                    continue
-                made = self.call("Controller.CreateVolume", **wanted).volume
-                self.call("Controller.DeleteVolume", volume_id=made.volume_id)
-                self.assertEqual(made.capacity_bytes, expected)
+                self.makes(expected, **wanted)
         self.assertEqual(self.volumes(), [])
 
     def test_more_than_the_filesystem_can_hold_is_refused_and_leaves_nothing(self):
@@ -171,12 +175,7 @@ class Sizes(ControllerTest):
                               "volume_content_source": source,
                               "capacity_range": {"required_bytes": required,
                                                  "limit_bytes": limit}}
-                    if not isinstance(expected, int):
-                        self.refuses(expected, "Controller.CreateVolume", **wanted)
-                        continue
-                    made = self.call("Controller.CreateVolume", **wanted).volume
-                    self.call("Controller.DeleteVolume", volume_id=made.volume_id)
-                    self.assertEqual(made.capacity_bytes, expected)
+                    self.makes(expected, **wanted)
         self.assertEqual(self.volumes(), [volume])
 
     def test_only_grow(self):

@@ -2,27 +2,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cairn driver` as a service: sockets, signals, metrics, registration, options."""
 import os
+import pathlib
+import re
 import signal
-import socket
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 
 import grpc
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
+
+# pylint: disable=wrong-import-position
 from cairncli import BIN, EXISTS, INVALID, MIB, NOT_FOUND, TIMEOUT, USAGE, main
 from csidriver import (MODULES, NODE, SMALL, Code, DriverTest, Peer, block, mount,
                        service_of, wait_until)
+from processes import free_port
 
 SECRET = "hunter2-never-to-be-seen"
 KEY = "topology.cairn.csi.dev/node"
 GROUP = 65533 if os.geteuid() == 0 else os.getegid()
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class ServiceTest(DriverTest):
@@ -35,6 +35,18 @@ class ServiceTest(DriverTest):
                 return reply.status, reply.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
+
+
+    def check_space(self, pools):
+        """One series for each of these pools and kinds and no other, and none is empty."""
+        found = re.findall(r'(?m)^cairn_pool_bytes\{pool="([^"]*)",kind="([^"]*)"\} (\S+)$',
+                           self.get("/metrics")[1])
+        self.assertEqual(sorted((pool, kind) for pool, kind, _ in found),
+                         sorted((pool, kind) for pool in pools for kind in ("free", "total")))
+        space = {(pool, kind): float(value) for pool, kind, value in found}
+        for pool in pools:
+            self.assertGreater(space[pool, "free"], 0)
+            self.assertGreaterEqual(space[pool, "total"], space[pool, "free"])
 
 
 class Running(ServiceTest):
@@ -53,9 +65,11 @@ class Running(ServiceTest):
         self.assertEqual(status, 200)
         self.assertRegex(text, r'cairn_csi_calls_total{method="/csi.v1.Controller/CreateVolume",'
                                r'code="OK"} [1-9]')
-        self.assertRegex(text, r'cairn_pool_bytes{pool="default",kind="free"} [1-9]')
-        self.assertNotIn('pool="other"', text)
+        self.check_space(["default"])
         self.assertIn("cairn_csi_call_seconds_bucket", text)
+        self.assertRegex(text, r'(?m)^csi_plugin_operations_seconds_count\{driver_name="[^"]+",'
+                         r'method_name="/csi.v1.Controller/CreateVolume",grpc_status_code="OK"\} [1-9]')
+        self.assertRegex(text, r'(?m)^cairn_build_info\{version="\d[^"]*",compiler="[^"]+"\} 1$')
         self.refuses(Code.NOT_FOUND, "Controller.ControllerGetVolume",
                      volume_id="vol-0123456789abcdef")
         self.assertRegex(self.get("/metrics")[1],
@@ -72,13 +86,15 @@ class Running(ServiceTest):
     def test_no_caller_adds_to_what_is_counted(self):
         def series():
             return {line.rsplit(" ", 1)[0] for line in self.get("/metrics")[1].splitlines()}
-        before = series()
+        before = None
         for n in range(50):
             odd = self.driver.peer.channel.unary_unary(f"/csi.v1.Odd{n}/Method")
             with self.assertRaises(grpc.RpcError):
                 odd(b"", timeout=TIMEOUT, metadata=[(f"x-odd-{n}", "v")])
             self.get(f"/odd{n}?metrics")
             self.refuses(Code.NOT_FOUND, "Controller.GetSnapshot", snapshot_id=f"odd {n}")
+            # A histogram shows a method's code from its first call on.
+            before = before or series()
         self.assertEqual(series() - before, set())
 
     def test_volumes_are_of_this_node(self):
@@ -97,8 +113,21 @@ class Running(ServiceTest):
                                      accessible_topology=here).available_capacity, 0)
         self.assertEqual(self.call("Controller.GetCapacity",
                                    accessible_topology=there).available_capacity, 0)
+        for place in (here, there):  # the scheduler looks at this alone
+            found = self.call("Controller.GetCapacity", accessible_topology=place)
+            self.assertEqual(found.maximum_volume_size.value, found.available_capacity)
         kinds = [c.service.type for c in self.call("Identity.GetPluginCapabilities").capabilities]
         self.assertIn(2, kinds)
+
+    def test_a_group_over_several_nodes_says_what_is_where(self):
+        here = self.create()
+        there = "vol-0123456789abcdef"
+        for volumes in ([here, there], [there, here]):
+            text = self.refuses(Code.FAILED_PRECONDITION, "GroupController.CreateVolumeGroupSnapshot",
+                                name="group", source_volume_ids=volumes)
+            self.assertIn(f"volume '{here}' is on node '{NODE}' and '{there}' is not", text)
+        self.refuses(Code.NOT_FOUND, "GroupController.CreateVolumeGroupSnapshot", name="group",
+                     source_volume_ids=[there])
 
     def test_no_more_volumes_are_published_than_allowed(self):
         volumes = [self.create() for _ in range(3)]
@@ -153,12 +182,17 @@ class Pools(ServiceTest):
     @classmethod
     def make_pool(cls, name):
         cls.other = super().make_pool("pool-other")
-        cls.driver_args = ("--pools", f"other={cls.other}")
+        cls.port = free_port()
+        cls.driver_args = ("--pools", f"other={cls.other}", "--http-endpoint",
+                           f"127.0.0.1:{cls.port}")
         return super().make_pool(name)
 
     def names_in(self, pool):
         return subprocess.run([BIN, "--pool", pool, "volume", "list"], check=True,
                               capture_output=True, text=True).stdout
+
+    def test_a_pool_of_any_name_is_counted_once(self):
+        self.check_space(["default", "other"])
 
     def test_a_parameter_chooses_the_pool(self):
         first, second = self.create(name="first"), self.create(name="second",

@@ -195,6 +195,20 @@ class Contradictions(StagingTest):
         self.assertLess(space.f_blocks * space.f_frsize, SMALL)
 
 
+class Growth(StagingTest):
+    def test_a_btrfs_below_the_size_that_the_kernel_resizes_is_staged_again(self):
+        volume = self.formatted("btrfs", 128 << 20)
+        self.stage(volume, mount("btrfs"))
+        text = (self.publish(volume, mount("btrfs")) / "file").read_text(encoding="ascii")
+        self.unpublish(volume)
+        self.unstage(volume)
+        self.assertEqual(text, "kept")
+        self.call("Controller.ControllerExpandVolume", volume_id=volume,
+                  capacity_range={"required_bytes": 512 << 20})
+        space = os.statvfs(self.use(volume, mount("btrfs")))
+        self.assertGreater(space.f_blocks * space.f_frsize, 400 << 20)
+
+
 class Paths(StagingTest):
     def test_through_a_link_and_with_slashes_it_is_the_same_place(self):
         volume = self.create(capability=mount())

@@ -11,7 +11,7 @@ import sys
 
 from cairncli import BIN, CAN_MOUNT, MIB, main
 from csidriver import Code, DriverTest
-from test_full import MKFS, empty, fill
+from test_full import MKFS, empty, fill, make_old
 
 ROUNDS = 1
 
@@ -94,6 +94,18 @@ class Base:
                 empty(self.disk)
                 self.prepare()
 
+        def test_a_full_pool_without_reserve_is_freed_by_the_driver_and_beside_it(self):
+            """As when the driver is upgraded on a full pool: nothing was allocated ahead."""
+            volumes, snapshots = self.prepare()
+            self.driver.stop()
+            make_old(self.pool)
+            fill(self.disk)
+            self.driver.start()
+            subprocess.run([BIN, "--pool", self.pool, "snapshot", "delete", snapshots[0]],
+                           check=True)
+            fill(self.disk)
+            self.free_all(volumes, snapshots[1:])
+
         def test_a_full_disk_that_was_written_back_does_not_end_the_driver(self):
             """Pages of the shared index that are clean again need a block of their own where the
             filesystem copies on write: no SIGBUS when they are written to."""
@@ -128,4 +140,6 @@ if __name__ == "__main__":
     if "--long" in sys.argv:
         sys.argv.remove("--long")
         ROUNDS = 10
+    else:  # it takes a minute
+        Btrfs.test_a_full_pool_without_reserve_is_freed_by_the_driver_and_beside_it = None
     main()

@@ -6,13 +6,14 @@
 """
 import fcntl
 import os
+import resource
 import shutil
 import subprocess
 import sys
 import unittest
 
 from cairncli import ABORTED, CAN_MOUNT, EXISTS, INVALID, NO_SPACE, NOT_FOUND, OK, PRECONDITION, \
-    TIMEOUT, CliTest, main
+    BLOCK, MIB, TIMEOUT, CliTest, main, stop_image
 
 ROUNDS = 25
 CREATORS = 6
@@ -162,7 +163,7 @@ class SomebodyElsesDirectory(LifeTest):
                                 ("volume", "create", "w", "--size", "1M"),
                                 ("snapshot", "create", "v@s"),
                                 ("pool", "destroy", "--yes", self.pool)):
-                    self.cairn(*command, code=None, timeout=20)
+                    self.cairn(*command, code=None)
                 subprocess.run(["rm", "-rf", self.pool, self.scratch / "aside"], check=True)
                 self.pool.mkdir()
 
@@ -251,6 +252,58 @@ class ForeignInImage(LifeTest):
         info = self.json("pool", "info")
         self.assertLessEqual(info["free_bytes"], shutil.disk_usage(self.scratch).free + (64 << 20))
         self.cairn("pool", "destroy", "--yes", self.pool)
+
+
+class FewDescriptors(CliTest):
+    def test_they_do_not_use_up_the_reserve(self):
+        """EMFILE has the code of a full disk, and yielding space does not help."""
+        self.make_volume("data", MIB)
+        for i in range(3):
+            self.cairn("snapshot", "create", f"data@s{i}")
+        full = (self.pool / "reserve").stat().st_size
+        self.assertGreater(full, 0)
+        failed = 0
+        for n in range(5, 30):
+            for command in (("snapshot", "create", f"data@n{n}"), ("snapshot", "delete", "data@s1"),
+                            ("volume", "list")):
+                done = self.cairn(*command, code=None, preexec_fn=lambda n=n: resource.setrlimit(
+                    resource.RLIMIT_NOFILE, (n, n)))
+                failed += done.returncode != 0
+                self.assertEqual((self.pool / "reserve").stat().st_size, full, (command, n))
+        self.assertGreater(failed, 0)
+        self.cairn("pool", "check")
+
+
+@unittest.skipUnless(CAN_MOUNT, "needs root and loop devices")
+class ImageThatShutDown(CliTest):
+    backend = "reflink"
+
+    def test_it_is_mounted_again_and_nothing_is_lost(self):
+        for i, command in enumerate((("snapshot", "list"), ("snapshot", "create", "data@more"),
+                                     ("pool", "check"), ("snapshot", "delete", "data@s0"))):
+            if i == 0:
+                self.make_volume("data", MIB)
+            self.write(0, os.urandom(BLOCK))
+            self.cairn("snapshot", "create", f"data@s{i}")
+            stop_image(self.pool / "data")
+            self.cairn(*command)
+            self.assertIn(f"s{i}", {item["name"] for item in self.items("snapshot")})
+        self.cairn("pool", "check", "--data")
+
+    def test_one_in_use_is_left_alone(self):
+        self.make_volume("data", MIB)
+        with open(self.path("volume", "data"), "rb"):
+            stop_image(self.pool / "data")
+            done = self.cairn("volume", "list", code=None)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("shut down", done.stderr)
+        self.assertEqual(len(self.items("volume")), 1)
+
+
+@unittest.skipUnless(CAN_MOUNT, "needs root and loop devices")
+class BtrfsImageThatShutDown(ImageThatShutDown):
+    backend = "btrfs"
+    test_one_in_use_is_left_alone = None  # it is read-only then
 
 
 if __name__ == "__main__":

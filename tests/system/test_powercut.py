@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Never lost: a sync fails, the work goes on, and then the power is cut.
 
-Usage: test_powercut.py [--all|--places N] [--case NAME] [--at N] [--seed N]
+Usage: test_powercut.py [--all|--places N] [--part K/N] [--case NAME] [--at N] [--seed N]
 
 A copy pool lies on tests/tools/shim/forgetfs, which forgets what was not synced; a sync
 that fails there drops the dirty pages and the next one succeeds, as on Linux. One
 story of commands is run again and again, each time with another sync failing, or
 with a kill at another call. After the power cut all that was acknowledged must be
 there with its bytes and deltas, and every command must work again. Without --all a
-few of the places are tried.
+few of the places are tried; with --part only every N-th from the K-th on, so that N runs
+together try all of them.
 
 CAIRN_BIN is the program, CAIRN_SHIM and CAIRN_FORGETFS are from tests/tools/shim.
 """
@@ -23,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 
-from cairncli import BIN, BLOCK, MIB
+from cairncli import BIN, BLOCK, MIB, Part
 from crashworld import SHIM, Broken, World, require
 
 FORGETFS = os.environ.get("CAIRN_FORGETFS", "forgetfs")
@@ -364,7 +365,7 @@ def places(count, options):
 def run_case(case, options):
     broken = tried = 0
     count = run_once(case, 0, options.seed)
-    for at in [options.at] if options.at else places(count, options):
+    for at in [options.at] if options.at else options.part.of(places(count, options)):
         tried += 1
         try:
             run_once(case, at, options.seed)
@@ -380,6 +381,8 @@ def main():
     parser.add_argument("--all", action="store_true", help="every place, not a few")
     parser.add_argument("--case", choices=[case.__name__ for case in CASES])
     parser.add_argument("--places", type=int, default=SOME, help="how many, evenly spread")
+    parser.add_argument("--part", type=Part, default=Part("1/1"), metavar="K/N",
+                        help="every N-th place, from the K-th on")
     parser.add_argument("--at", type=int)
     parser.add_argument("--seed", type=int, default=0,
                         help="above 0: some of what was not synced was written")

@@ -14,7 +14,7 @@ except ImportError:
     sys.exit(77)
 
 import test_rights
-from rolesbed import DRIVER, GROUP, HOST, SECONDS, Failed, wait_until
+from rolesbed import DRIVER, GROUP, HOST, SECONDS, Failed, RolesTest, wait_until
 
 DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
 # Needed when the same event comes again within minutes: tests/cluster/test_rbac.py has that.
@@ -136,12 +136,35 @@ class ManagerRights(Enforced, test_rights.Webhook):
         self.check_rules()
 
 
+class CertificatesRights(Enforced, RolesTest):
+    rights = {"cairn-certificates": ["components/certificates/rbac.yaml"]}
+    accounts = {"manager": "cairn-certificates"}
+
+    def prepare_kube(self):
+        super().prepare_kube()
+        self.kube.put("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "cairn-sessions"},
+            "webhooks": [{"name": f"snapshotsessionrequests.{GROUP}",
+                          "clientConfig": {"service": {"name": "cairn-manager"}}}]})
+        self.kube.put("/apis/apiregistration.k8s.io/v1/apiservices", {
+            "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+            "metadata": {"name": f"v1alpha1.{GROUP}"}, "spec": {"group": GROUP}})
+
+    def test_no_rule_is_there_in_vain(self):
+        self.start("manager", "manager", "--certificates=all", "--certificate-life=10s",
+                   "--certificate-overlap=1s")
+        wait_until(lambda: self.processes.log_text("manager").count("certificate renewed") >= 5,
+                   SECONDS, "they are renewed")
+        self.check_rules()
+
+
 def load_tests(loader, _tests, _pattern):
     """Only the tests of this file, not those that its classes inherit."""
     return unittest.TestSuite(
         loader.loadTestsFromName(f"{case.__name__}.test_no_rule_is_there_in_vain",
                                  sys.modules[__name__])
-        for case in (DiffsnapRights, DeltasRights, ManagerRights))
+        for case in (DiffsnapRights, DeltasRights, ManagerRights, CertificatesRights))
 
 
 if __name__ == "__main__":

@@ -5,16 +5,21 @@ is played by the test: it ends in order, leading and not leading, with nothing t
 reports."""
 import json
 import os
+import pathlib
+import platform
+import re
 import signal
 import socket
 import subprocess
 import threading
+import time
 import unittest
 
 import grpc
 
 from rolesbed import BIN, GROUP, HOST, SECONDS, RolesTest, wait_until
 from fakekube import now
+from veleromanager import ManagerTest
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/cairn/leases"
 
@@ -46,7 +51,62 @@ class Load:
             raise self.failed[0]
 
 
-class Manager(RolesTest):
+class Elected(RolesTest):
+    def hold_lease(self, ns, name):
+        """Another leads."""
+        self.kube.put(f"/apis/coordination.k8s.io/v1/namespaces/{ns}/leases", {
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": name, "namespace": ns},
+            "spec": {"holderIdentity": "another", "leaseDurationSeconds": 3600,
+                     "acquireTime": now(), "renewTime": now()}})
+
+    def wait_lease(self, ns, name):
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{ns}/leases/{name}"
+        wait_until(lambda: ("GET", path, None) in self.kube.requests, SECONDS,
+                   "the lease is looked at")
+
+
+class VeleroManager(Elected, ManagerTest):
+    """`cairn manager --velero`."""
+
+    def work(self, number):
+        """Backups begin and end, with snapshots that nobody needs."""
+        with self.lock:
+            self.made += 1
+            name = f"b{self.made}"
+        self.backup(name, phase="InProgress" if number else "Completed")
+        self.snapshot(f"s-{name}", backup=name if number else "none", old=True)
+        self.progress(backup=name, volume=name)
+        self.set_phase("backups", name, "Completed")
+        time.sleep(0.02)
+
+    def setUp(self):
+        super().setUp()
+        self.lock, self.made = threading.Lock(), 0
+
+    def records(self):
+        return list(self.backups.glob("*/*.json.gz"))
+
+    def test_a_leader_stops_under_load(self):
+        self.start("manager", "manager", "--velero", "--velero-directories", self.root)
+        self.said("manager", '"leading"')
+        with Load(self.work, 2):
+            wait_until(self.records, SECONDS, "it works")
+            self.stop_in_order("manager")
+        for lease in self.kube.list("/apis/coordination.k8s.io/v1/leases"):
+            self.assertFalse(lease["spec"].get("holderIdentity"), "the lease was not given back")
+
+    def test_one_that_does_not_lead_stops_under_load(self):
+        self.hold_lease("velero", "cairn-velero")
+        self.start("manager", "manager", "--velero", "--velero-directories", self.root)
+        self.wait_lease("velero", "cairn-velero")
+        with Load(self.work, 2):
+            wait_until(lambda: self.made > 10, SECONDS, "there is work")
+            self.stop_in_order("manager")
+        self.assertEqual(self.records(), [])
+
+
+class Manager(Elected):
     def make_work(self, n):
         """Requests of sessions, each of which costs the leader several writes."""
         for i in range(n):
@@ -72,16 +132,11 @@ class Manager(RolesTest):
         self.stop_in_order("manager")
 
     def test_one_that_does_not_lead_stops_in_order(self):
-        self.kube.put(LEASES, {
-            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-            "metadata": {"name": "cairn-manager", "namespace": "cairn"},
-            "spec": {"holderIdentity": "another", "leaseDurationSeconds": 3600,
-                     "acquireTime": now(), "renewTime": now()}})
+        self.hold_lease("cairn", "cairn-manager")
         self.make_work(20)
         self.start("manager", "manager")
         self.said("manager", '"serving"')
-        wait_until(lambda: ("GET", f"{LEASES}/cairn-manager", None) in self.kube.requests,
-                   SECONDS, "the lease is looked at")
+        self.wait_lease("cairn", "cairn-manager")
         self.stop_in_order("manager")
 
     def test_a_leader_with_a_webhook_stops_under_load(self):
@@ -95,9 +150,59 @@ class Manager(RolesTest):
             self.make_work(20)
             self.stop_in_order("manager")
 
+    def test_a_keeper_of_certificates_stops_in_order(self):
+        """It leaves what others made alone, completes what is empty, makes what is not there, and
+        gives its lease back."""
+        secrets = "/api/v1/namespaces/cairn/secrets"
+        theirs = {"tls.crt": "bm90IFBFTQ==", "other": "eA=="}
+        for name, data in (("cairn-diffsnap-tls", theirs),
+                           ("cairn-aggapi-tls", {"tls.crt": "", "tls.key": ""})):
+            self.kube.put(secrets, {"apiVersion": "v1", "kind": "Secret", "data": data,
+                                    "metadata": {"name": name, "namespace": "cairn"}})
+        self.start("manager", "manager", "--certificates=all", "--certificate-life=10s",
+                   "--certificate-overlap=1s")
+        wait_until(lambda: len(self.kube.list(secrets)) == 5, SECONDS, "the Secrets are made")
+        wait_until(lambda: self.processes.log_text("manager").count("certificate renewed") >= 4,
+                   SECONDS, "they are renewed")
+        self.stop_in_order("manager")
+        for secret in self.kube.list(secrets):
+            if secret["metadata"]["name"] == "cairn-diffsnap-tls":
+                self.assertEqual(secret["data"], theirs)
+            else:
+                self.assertLessEqual({"tls.crt", "tls.key", "ca.crt"}, set(secret["data"]))
+                self.assertTrue(all(secret["data"].values()))
+        self.assertIn("was not made by cairn and is left alone",
+                      self.processes.log_text("manager"))
+        self.assertNotRegex(self.processes.log_text("manager"), "PRIVATE KEY|BEGIN CERT")
+        self.assertFalse(self.kube.list(LEASES)[0]["spec"].get("holderIdentity"))
+
+    def test_a_keeper_of_certificates_stops_under_load(self):
+        """All that it keeps is taken away again and again."""
+        secrets = "/api/v1/namespaces/cairn/secrets"
+        self.start("manager", "manager", "--certificates=all", "--certificate-life=10s",
+                   "--certificate-overlap=1s")
+        wait_until(lambda: len(self.kube.list(secrets)) == 5, SECONDS, "the Secrets are made")
+
+        def remove(_number):
+            for secret in self.kube.list(secrets):
+                self.kube.delete({"group": None, "plural": "secrets", "ns": "cairn",
+                                  "name": secret["metadata"]["name"], "sub": None})
+            time.sleep(0.05)
+        with Load(remove, 1):
+            wait_until(lambda: self.processes.log_text("manager").count("certificate") > 10,
+                       SECONDS, "they are made again")
+            self.stop_in_order("manager")
+
+    def test_a_keeper_of_certificates_that_does_not_lead_stops_in_order(self):
+        self.hold_lease("cairn", "cairn-certificates")
+        self.start("manager", "manager", "--certificates=all")
+        self.wait_lease("cairn", "cairn-certificates")
+        self.stop_in_order("manager")
+        self.assertEqual(self.kube.list("/api/v1/namespaces/cairn/secrets"), [])
+
     def test_without_an_election_it_stops_in_order(self):
         self.make_work(20)
-        self.start("manager", "manager", "--no-leader-elect")
+        self.start("manager", "manager", "--leader-election=false")
         self.said("manager", '"leading"')
         self.stop_in_order("manager")
 
@@ -147,6 +252,30 @@ class Servers(RolesTest):
                    "--session-namespace", "cairn")
         self.said("sidecar", "the CSI driver is ready")
         self.stop_in_order("sidecar")
+
+    def reflected(self, *more):
+        """What a sidecar with these options says of its services, and of the one of sessions."""
+        name, port = f"sidecar{len(more)}", self.ports.take()
+        self.start(name, "sidecar", "--csi-address", self.socket, "--port", str(port),
+                   "--bind-address", HOST, "--tls-cert", self.cert, "--tls-key", self.key,
+                   "--audience", "a", "--http-endpoint", "", *more)
+        self.said(name, "the CSI driver is ready")
+        trusted = grpc.ssl_channel_credentials(self.authority.crt.read_bytes())
+        with grpc.secure_channel(f"{HOST}:{port}", trusted) as channel:
+            ask = channel.stream_stream("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo")
+            questions = (b"\x3a\x01*", b"\x22\x10SnapshotMetadata")  # list_services, a symbol
+            return list(ask(iter(questions), timeout=SECONDS))
+
+    def test_reflection_of_the_sidecar_only_on_request(self):
+        services, file = self.reflected("--sessions", "--session-namespace", "cairn",
+                                        "--reflection")
+        for service in (b"SnapshotMetadata", b"snapshotmetadata.SnapshotMetadata"):
+            self.assertIn(bytes([len(service)]) + service, services)
+        self.assertIn(b"snapshot_session.proto", file)
+        self.assertNotIn(b"\x10SnapshotMetadata", self.reflected("--reflection")[0])
+        with self.assertRaises(grpc.RpcError) as refused:
+            self.reflected()
+        self.assertIs(refused.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
 
     def test_sidecar_and_driver_under_load(self):
         """Streams with good tokens and bad ones; the driver goes first."""
@@ -231,6 +360,62 @@ class Servers(RolesTest):
             said = backup.communicate(timeout=SECONDS)[0]
         self.assertNotIn(b"Sanitizer", said)
         self.assertGreaterEqual(backup.returncode, 0, said)
+
+
+class Private(RolesTest):
+    """The memory of servers, which holds tokens, keys and data, cannot be read by other processes
+    of the same user, and is in no core file."""
+
+    # Without capabilities root is a user like any other.
+    prefix = ("setpriv", "--bounding-set", "-all") if os.geteuid() == 0 else ()
+
+    def is_readable(self, pid):
+        return subprocess.run([*self.prefix, "cat", f"/proc/{pid}/environ"], check=False,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              timeout=SECONDS).returncode == 0
+
+    @unittest.skipIf(b"__asan_init" in pathlib.Path(BIN).read_bytes(),
+                     "a leak sanitizer reads its own memory")
+    def test_every_server(self):
+        self.start_driver()
+        self.put_front_proxy("[]")
+        for name, words in {
+                "diffsnap": ("--listen", f"{HOST}:PORT", "--advertise", f"{HOST}:PORT"),
+                "cbt-http": ("--listen", f"{HOST}:PORT", "--publish-url", f"https://{HOST}:PORT")
+                }.items():
+            self.serve(name, name, "--csi-address", f"unix://{self.socket}", *words)
+        self.serve("aggapi", "aggapi", "--listen", f"{HOST}:PORT")
+        self.start("manager", "manager")
+        self.said("manager", '"leading"')
+        self.start("sidecar", "sidecar", "--csi-address", self.socket, "--port",
+                   str(self.ports.take()), "--bind-address", HOST, "--tls-cert", self.cert,
+                   "--tls-key", self.key, "--audience", "a", "--http-endpoint", "")
+        self.said("sidecar", "the CSI driver is ready")
+        self.processes.start("other", [*self.prefix, "sleep", str(SECONDS)])
+        wait_until(lambda: self.is_readable(self.processes.pid("other")), SECONDS,
+                   "other processes can be read")
+        for name in ("driver", "diffsnap", "cbt-http", "aggapi", "manager", "sidecar"):
+            pid = self.processes.pid(name)
+            self.assertFalse(self.is_readable(pid), name)
+            with open(f"/proc/{pid}/limits", encoding="ascii") as limits:
+                self.assertRegex(limits.read(), r"Max core file size +0 +0 ", name)
+
+
+class Hardened(unittest.TestCase):
+    def test_programs_are_built_with_what_the_compiler_offers(self):
+        folder = pathlib.Path(BIN).parent
+        for program in (pathlib.Path(BIN), *filter(pathlib.Path.is_file,
+                                                   sorted(folder.glob("roles/cairn-*")))):
+            found = subprocess.run(["readelf", "-hdnW", "--dyn-syms", program], check=True,
+                                   stdout=subprocess.PIPE, text=True, timeout=SECONDS).stdout
+            if "san_init" in found:
+                self.skipTest("sanitizers replace these")
+            wanted = [r"Type: +DYN", "FLAGS.*NOW", "__stack_chk_fail",
+                      r"__\w+_chk@"]  # the last of _FORTIFY_SOURCE
+            if platform.machine() == "x86_64" and "gold" not in found:  # gold drops the mark
+                wanted.append("IBT, SHSTK")
+            self.assertEqual([text for text in wanted if not re.search(text, found)], [],
+                             program.name)
 
 
 if __name__ == "__main__":

@@ -1,97 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cairn manager --velero` with an API server that the test plays and an object store in a
 directory; tests/velero has the real ones."""
-import gzip
 import json
 import os
-import pathlib
 import subprocess
-import tempfile
 import unittest
 
 import test_rbac
 from fakekube import Refusal, now
-from rolesbed import RolesTest, wait_until
-
-VELERO = "/apis/velero.io/v1/namespaces/velero"
-SNAPSHOTS = "/apis/snapshot.storage.k8s.io/v1"
-SNAPSHOTTER = "cairn.csi.dev/snapshotter"
-SECONDS = 60
-# What Velero 1.18 writes, and reads.
-OLDER = {"spec": {"backupName": "b1", "backupUID": "u", "location": "loc",
-                  "persistentVolumeName": "pv", "providerVolumeID": "v", "volumeType": "gold"},
-         "status": {"providerSnapshotID": "d.io_5_F_h", "phase": "Completed"}}
+from veleromanager import (DEPLOYED, GROUPS, MOVED, OLDER, SECONDS, SNAPSHOTS, SNAPSHOTTER, VELERO,
+                           ManagerTest)
 
 
-class VeleroManagerTest(RolesTest):
-    def prepare_kube(self):
-        self.root = pathlib.Path(tempfile.mkdtemp(dir=self.directory))
-        self.backups = self.root / "bkt" / "pre" / "backups"
-        self.backups.mkdir(parents=True)
-        self.kube.put(f"{VELERO}/backupstoragelocations", {
-            "metadata": {"name": "default"}, "spec": {
-                "provider": "cairn.csi.dev/directory",
-                "objectStorage": {"bucket": "bkt", "prefix": "pre"}}})
-
-    def start_manager(self, *words):
-        self.start("manager", "manager", "--velero", "--velero-directories", self.root,
-                   "--no-leader-elect", *words)
-        self.said("manager", '"leading"')
-
-    def backup(self, name="b1", phase="Completed", stored=True, **files):
-        """A Backup, and its files in the store."""
-        if stored:
-            (self.backups / name).mkdir()
-            (self.backups / name / "velero-backup.json").write_text("{}")
-        for key, value in files.items():
-            text = gzip.compress(json.dumps(value).encode())
-            (self.backups / name / f"{name}-{key}.json.gz").write_bytes(text)
-        return self.kube.put(f"{VELERO}/backups", {
-            "metadata": {"name": name}, "spec": {"storageLocation": "default"},
-            "status": {"phase": phase}})
-
-    def set_phase(self, plural, name, phase):
-        self.kube.change({"group": "velero.io", "plural": plural, "ns": "velero", "name": name,
-                          "sub": None}, {"status": {"phase": phase}}, True, None)
-
-    def progress(self, backup="b1", volume="pv", phase="Completed"):
-        return self.kube.put(f"{VELERO}/volumepluginbackups", {
-            "apiVersion": "velero.io/v1", "kind": "VolumePluginBackup",
-            "metadata": {"name": f"velero-{volume}", "labels": {
-                "velero.io/backup-name": backup, "velero.io/pv-name": volume}},
-            "spec": {"backupName": backup, "provider": SNAPSHOTTER, "volume": volume,
-                     "persistentVolumeName": volume, "backup": backup},
-            "status": {"phase": phase, "snapshotID": "d.io_5_F_h", "message": "",
-                       "progress": {"TotalBytes": 5, "BytesDone": 5}}})
-
-    def snapshot(self, name, backup="b1", role="item-action", old=False, location="default",
-                 **labels):
-        made = now(-3600) if old else now()
-        self.kube.put(f"{SNAPSHOTS}/namespaces/shop/volumesnapshots", {
-            "metadata": {"name": name, "creationTimestamp": made, "managedFields": [1],
-                         "annotations": {"cairn.csi.dev/storage-location": location}, "labels": {
-                "velero.io/backup-name": backup, "cairn.csi.dev/velero": role,
-                "velero.io/pv-name": "pv", **labels}},
-            "spec": {"source": {"persistentVolumeClaimName": "data"}},
-            "status": {"boundVolumeSnapshotContentName": f"content-{name}", "restoreSize": "5"}})
-        self.kube.put(f"{SNAPSHOTS}/volumesnapshotcontents", {
-            "metadata": {"name": f"content-{name}", "labels": {"velero.io/backup-name": backup}},
-            "spec": {"driver": "d.io", "deletionPolicy": "Retain", "volumeSnapshotRef": {
-                "namespace": "shop", "name": name}}, "status": {"snapshotHandle": f"h-{name}"}})
-
-    def snapshots(self):
-        return [item["metadata"]["name"] for item in self.kube.list(f"{SNAPSHOTS}/volumesnapshots")]
-
-    def objects(self, plural="volumepluginbackups"):
-        return self.kube.list(f"{VELERO}/{plural}")
-
-    def file(self, name, backup="b1"):
-        path = self.backups / backup / name
-        return json.loads(gzip.decompress(path.read_bytes())) if path.exists() else None
-
-    def wait(self, what, text):
-        return wait_until(what, SECONDS, text)
-
+class VeleroManagerTest(ManagerTest):
     # ---- the four cases of the file ----
 
     def test_progress_objects_are_kept_in_an_array_that_every_velero_reads(self):
@@ -207,7 +128,8 @@ class VeleroManagerTest(RolesTest):
         self.snapshot("listed", "good", old=True)
         self.snapshot("unlisted", "good", old=True)
         self.snapshot("named", "good", "snapshotter", old=True)
-        self.snapshot("unnamed", "good", "snapshotter", old=True, **{"velero.io/pv-name": "x"})
+        self.snapshot("unnamed", "good", "snapshotter", old=True, moved=MOVED,
+                      **{"velero.io/pv-name": "x"})
         self.snapshot("of-failed", "failed", old=True)
         self.snapshot("of-none", "none", old=True)
         self.snapshot("running", "runs", old=True)
@@ -222,6 +144,32 @@ class VeleroManagerTest(RolesTest):
         self.wait(lambda: {item["metadata"]["name"] for item in self.kube.list(
             f"{SNAPSHOTS}/volumesnapshotcontents")} == {
                 f"content-{name}" for name in self.snapshots()}, "with their contents")
+        (request,) = self.kube.list("/api/v1/namespaces/velero/configmaps")
+        self.assertEqual(",".join(request["data"][key] for key in (
+            "sourceNamespace", "backupStorageLocation", "snapshotID")), MOVED, "and their copies")
+
+    def test_the_snapshots_of_a_group_are_removed_only_together(self):
+        """With the rights for groups; other tests use the other ones."""
+        user = "system:serviceaccount:cairn:role"
+        self.kube.enforced[user] = test_rbac.rules_of("cairn-velero", *DEPLOYED)
+        self.backup("good", **{"resource-list": {
+            "snapshot.storage.k8s.io/v1/VolumeSnapshot": ["shop/listed"]}})
+        for group, names in (("whole", ("listed", "unlisted")), ("lost", ("one", "two"))):
+            for name in names:
+                self.snapshot(name, "good", old=True,
+                              group=[group, *(f"h-{one}" for one in names)])
+            self.kube.put(f"{GROUPS}/volumegroupsnapshotclasses", {"metadata": {"name": "x"}})
+            self.kube.put(f"{GROUPS}/namespaces/shop/volumegroupsnapshots",
+                          {"metadata": {"name": group}})
+            self.kube.put(f"{GROUPS}/volumegroupsnapshotcontents", {
+                "metadata": {"name": f"g-{group}"}, "spec": {
+                    "driver": "d.io", "deletionPolicy": "Retain", "volumeGroupSnapshotRef": {
+                        "namespace": "shop", "name": group}},
+                "status": {"volumeGroupSnapshotHandle": group}})
+        self.start_manager()
+        self.wait(lambda: set(self.snapshots()) == {"listed", "unlisted"}, "the lost group is gone")
+        self.wait(lambda: [item["metadata"]["name"] for item in self.kube.list(
+            f"{GROUPS}/volumegroupsnapshotcontents")] == ["g-whole"], "and its content")
 
     def test_nothing_is_removed_when_a_store_cannot_be_read(self):
         self.snapshot("of-none", "none", old=True)
@@ -250,49 +198,6 @@ class VeleroManagerTest(RolesTest):
         self.start_manager()
         self.wait(lambda: "of-none" not in self.snapshots(), "the leftover is gone")
         self.assertEqual(self.snapshots(), ["of-removed"])
-
-    def test_a_forged_leftover_does_not_take_the_content_of_another_snapshot(self):
-        self.snapshot("theirs", "none")
-        self.snapshot("forged", "none", old=True)
-        self.kube.change({"group": "snapshot.storage.k8s.io", "plural": "volumesnapshots",
-                          "ns": "shop", "name": "forged", "sub": None},
-                         {"status": {"boundVolumeSnapshotContentName": "content-theirs"}}, True, None)
-        self.start_manager()
-        self.wait(lambda: "forged" not in self.snapshots(), "the forged one is gone")
-        self.assertEqual(self.snapshots(), ["theirs"])
-        contents = {item["metadata"]["name"]: item["spec"]["deletionPolicy"]
-                    for item in self.kube.list(f"{SNAPSHOTS}/volumesnapshotcontents")}
-        self.assertEqual(contents.get("content-theirs"), "Retain")
-
-    def test_a_forged_upload_does_not_take_the_snapshot_of_a_backup_that_moves_nothing(self):
-        owner = self.backup(**{"resource-list": {
-            "snapshot.storage.k8s.io/v1/VolumeSnapshot": ["shop/kept"]}})
-        claim = self.kube.put("/api/v1/namespaces/shop/persistentvolumeclaims", {
-            "metadata": {"name": "data"}, "spec": {"volumeName": "pv"}})
-        self.kube.put("/api/v1/persistentvolumes", {"metadata": {"name": "pv"}, "spec": {
-            "csi": {"driver": "d.io", "volumeHandle": "v"},
-            "claimRef": {"uid": claim["metadata"]["uid"]}}})
-        self.snapshot("kept")
-        (kept,) = self.kube.list(f"{SNAPSHOTS}/volumesnapshots")
-        self.kube.change({"group": "snapshot.storage.k8s.io", "plural": "volumesnapshotcontents",
-                          "ns": None, "name": "content-kept", "sub": None},
-                         {"spec": {"source": {"volumeHandle": "v"}, "volumeSnapshotRef": {
-                             "uid": kept["metadata"]["uid"]}}}, True, None)
-        uploads = "/apis/velero.io/v2alpha1/namespaces/velero/datauploads"
-        self.kube.put(uploads, {
-            "metadata": {"name": "forged", "ownerReferences": [
-                {"kind": "Backup", "name": "b1", "uid": owner["metadata"]["uid"]}]},
-            "spec": {"datamover": "cairn", "snapshotType": "CSI", "sourcePVC": "data",
-                     "sourceNamespace": "shop", "backupStorageLocation": "default",
-                     "csiSnapshot": {"volumeSnapshot": "kept"}, "operationTimeout": "1s"}})
-
-        def ended():
-            (upload,) = self.kube.list(uploads)
-            return (upload.get("status", {}).get("phase") == "Failed"
-                    and not upload["metadata"].get("finalizers"))
-        self.start_manager()
-        self.wait(ended, "it has failed and is cleaned up")
-        self.assertEqual(self.snapshots(), ["kept"])
 
     def test_leftovers_of_interrupted_restores_are_removed(self):
         role = {"labels": {"cairn.csi.dev/velero": "restore"}, "creationTimestamp": now(-3600)}
@@ -354,13 +259,14 @@ class VeleroManagerTest(RolesTest):
         # `watch` of a content that is slow to go; the real driver has that. Secrets are for S3.
         spare = {("snapshot.storage.k8s.io", "volumesnapshotcontents", "watch", ""),
                  ("", "secrets", "get", "")}
-        self.kube.enforced[user] = rules
+        spare |= {rule for rule in rules if rule[0] == "groupsnapshot.storage.k8s.io"}
+        self.kube.enforced[user] = test_rbac.rules_of("cairn-velero", *DEPLOYED)
         self.test_leftovers_of_interrupted_restores_are_removed()
         self.test_progress_objects_of_killed_plugins_fail_and_go_with_their_restore(start=False)
         self.backup("b4", volumesnapshots=[{**OLDER, "metadata": {"name": "x"}}])
         self.snapshot("four", backup="b4")
         self.wait(lambda: self.file("csi-snapshots.json.gz", "b4"), "it is written")
-        self.snapshot("lost", backup="none", old=True)
+        self.snapshot("lost", backup="none", old=True, moved=MOVED)
         self.set_phase("backups", "b4", "Deleting")
         self.processes.stop("manager")
         self.start("manager", "manager", "--velero", "--velero-directories", self.root)

@@ -2,6 +2,7 @@
 """`cairn-velero-plugin` as Velero starts and calls it, with an API server that the test plays."""
 import json
 import os
+import subprocess
 import unittest
 
 import veleroplugin
@@ -39,6 +40,10 @@ class VeleroPluginTest(veleroplugin.PluginTest):
         status, log = plugin.ended()
         self.assertEqual((status, plugin.line), (1, ""))
         self.assertIn("this is a plugin of Velero", log[0])
+        done = subprocess.run([PLUGIN], capture_output=True, text=True, check=False, timeout=60,
+                              env={"PATH": os.environ["PATH"]})
+        self.assertEqual((done.returncode, done.stdout), (9, ""))
+        self.assertIn("this is a plugin of Velero", done.stderr)
 
     def test_a_claim_gets_a_snapshot(self):
         plugin = self.start_plugin()
@@ -71,6 +76,16 @@ class VeleroPluginTest(veleroplugin.PluginTest):
             self.assertIn(line["@level"], ("info", "debug"))
         self.assertIn("snapshot taken", [json.loads(line)["@message"] for line in log])
 
+    def test_the_content_of_another_snapshot_is_not_taken(self):
+        """It would be deleted with this backup."""
+        self.bound_to, self.policy = "another", "Retain"
+        self.assert_refused(Code.FAILED_PRECONDITION, "its content is of another one",
+                            self.start_plugin().back_up, PVC, claim())
+        (content,) = self.kube.list(f"{SNAPSHOTS}/volumesnapshotcontents")
+        self.assertNotIn("labels", content["metadata"])
+        self.assertEqual(content["spec"]["deletionPolicy"], "Retain")
+        self.assertEqual(self.snapshots(), [])
+
     def test_no_snapshot_where_none_is_wanted(self):
         self.kube.put("/api/v1/namespaces/velero/configmaps", {
             "metadata": {"name": "skip"}, "data": {"p": json.dumps({"volumePolicies": [
@@ -79,9 +94,12 @@ class VeleroPluginTest(veleroplugin.PluginTest):
             "metadata": {"name": "p", "annotations": {"backup.velero.io/backup-volumes": "a,v"}},
             "spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "copied"}}]}})
         policy = {"resourcePolicy": {"kind": "configmap", "name": "skip"}}
+        # The annotation says nothing of CSI; the volume does.
+        local = claim(volumeName="local")
+        local["metadata"]["annotations"] = {"volume.beta.kubernetes.io/storage-provisioner": DRIVER}
         plugin, with_csi = self.start_plugin(), self.start_plugin("--features=EnableCSI")
         for process, item, spec, status in (
-                (plugin, claim(volumeName="local"), {}, {}),
+                (plugin, local, {}, {}),
                 (plugin, claim(), {"snapshotVolumes": False}, {}),
                 (plugin, claim(), policy, {}),
                 (plugin, claim("copied"), {}, {}),

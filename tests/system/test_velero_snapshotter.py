@@ -5,9 +5,9 @@ import json
 import os
 import signal
 import threading
+import time
 import unittest
 
-import test_rbac
 import veleroplugin
 from csidriver import grpc
 from fakekube import Refusal
@@ -19,10 +19,11 @@ TAGS = {"velero.io/backup": "b1", "velero.io/pv": "pv", "team": "x"}
 GIB = 1 << 30
 
 
-class VeleroSnapshotterTest(veleroplugin.PluginTest):
+class Fixture(veleroplugin.PluginTest):
     def prepare_kube(self):
         super().prepare_kube()
         self.absent = False  # the storage snapshot, for imports
+        self.errors, self.lost = [], False  # of a content with a handle, before it is taken over
         self.volumes, self.deleted = 0, []
         store = self.kube.store
 
@@ -79,8 +80,17 @@ class VeleroSnapshotterTest(veleroplugin.PluginTest):
         self.change("volumesnapshots", ns, name, {"status": status})
 
     def see_content(self, made):
-        self.change("volumesnapshotcontents", None, made["metadata"]["name"],
-                    {"status": {"readyToUse": True}})
+        """As csi-snapshotter and the snapshot controller take over a content with a handle."""
+        name = made["metadata"]["name"]
+        for error in self.errors:
+            self.change("volumesnapshotcontents", None, name, {"status": {
+                "readyToUse": False, "error": {"message": error}}})
+            time.sleep(1)
+        if not self.lost:
+            self.change("volumesnapshotcontents", None, name, {
+                "metadata": {"finalizers": ["snapshot.storage.kubernetes.io/x-protection"]},
+                "status": {"readyToUse": True,
+                           "snapshotHandle": made["spec"]["source"]["snapshotHandle"]}})
 
     def provision(self, made):
         self.volumes += 1
@@ -118,8 +128,12 @@ class VeleroSnapshotterTest(veleroplugin.PluginTest):
         return [method for method, path, *_ in self.kube.requests
                 if f"/{plural}" in path and method in ("PATCH", "POST", "DELETE")]
 
-    # ---- tests ----
+    def restore(self, plugin, snapshot_id, **more):
+        return self.ask(plugin, "CreateVolumeFromSnapshot", **{
+            "snapshot_id": snapshot_id, "volume_type": "gold", **more}).volume_id
 
+
+class VeleroSnapshotterTest(Fixture):
     def test_ids_and_types_of_volumes(self):
         plugin = self.start_plugin()
         self.ask(plugin, "Init", config={"credentialsFile": "/x"})
@@ -239,10 +253,6 @@ class VeleroSnapshotterTest(veleroplugin.PluginTest):
             self.assertFalse([line for line in map(json.loads, log)
                               if line["@level"] in ("warn", "error")])
 
-    def restore(self, plugin, snapshot_id, **more):
-        return self.ask(plugin, "CreateVolumeFromSnapshot", **{
-            "snapshot_id": snapshot_id, "volume_type": "gold", **more}).volume_id
-
     def test_a_volume_is_made_from_the_snapshot_and_takes_the_place_of_the_old_one(self):
         self.kube.put(f"{VELERO}/restores", {
             "metadata": {"name": "r1", "namespace": "velero"}, "spec": {"backupName": "b1"},
@@ -307,42 +317,34 @@ class VeleroSnapshotterTest(veleroplugin.PluginTest):
         self.assertEqual(len(posted), 1)
         self.assertEqual(self.kube.list(f"{SNAPSHOTS}/volumesnapshotcontents"), [])
 
-    def test_no_right_is_missing_and_none_is_there_in_vain(self):
-        """Of deploy/velero/plugin.yaml, for snapshotter and item actions."""
-        user = "system:serviceaccount:cairn:role"
-        rules = test_rbac.rules_of("velero", "velero/plugin.yaml")
-        self.kube.enforced[user] = rules
-        self.kube.put("/apis/storage.k8s.io/v1/storageclasses", {
-            "metadata": {"name": "late"}, "provisioner": DRIVER,
-            "volumeBindingMode": "WaitForFirstConsumer"})
-        self.kube.put("/apis/storage.k8s.io/v1/csinodes", {
-            "metadata": {"name": "n"}, "spec": {"drivers": [{"name": DRIVER}]}})
-        self.kube.put("/api/v1/nodes", {"metadata": {"name": "n", "labels": {
-            "topology.kubernetes.io/zone": "z"}}})
-        self.kube.put("/api/v1/namespaces/velero/configmaps", {
-            "metadata": {"name": "p"}, "data": {"p": json.dumps({"volumePolicies": []})}})
+    def test_an_error_of_the_driver_that_passes_does_not_leave_the_storage_snapshot(self):
+        """A content without a handle in its status only disappears, and the snapshot stays."""
+        seen, delete = [], self.kube.delete
+
+        def note(where):
+            if where["plural"] == "volumesnapshotcontents":
+                seen.append(self.kube.get(f"{SNAPSHOTS}/{where['plural']}/{where['name']}"))
+            return delete(where)
+        self.kube.delete = note
         plugin = self.start_plugin()
-        self.volume_id(plugin, self.volume("pv"))
-        self.ask(plugin, "GetVolumeInfo", volume_id="handle-of-pv")
-        snapshot_id = self.create(plugin)
-        volume = self.restore(plugin, snapshot_id, volume_type="late", volume_az="z")
-        self.ask(plugin, "SetVolumeID", volume_id=volume,
-                 persistent_volume=json.dumps(self.volume("pv")).encode())
-        self.ask(plugin, "DeleteSnapshot", snapshot_id=snapshot_id)
+        self.errors = ["rpc error: code = Unavailable desc = not now"]
         self.ask(plugin, "DeleteSnapshot", snapshot_id=f"{DRIVER}_5_B_elsewhere")
-        other = {**self.backup, "metadata": {**self.backup["metadata"], "name": "b2", "uid": "u2"},
-                 "spec": {"resourcePolicy": {"kind": "configmap", "name": "p"}}}
-        plugin.back_up(PVC, claim(), other)
-        # Watches are needed where controllers are slow: the played ones are not always.
-        spare = {rule for rule in rules if rule[2] == "watch"}
-        self.assertEqual(rules - self.kube.used[user] - spare, set())
+        (content,) = seen
+        self.assertEqual(content["status"]["snapshotHandle"], "elsewhere")
+        self.assertTrue(content["metadata"]["finalizers"])
+        # The driver says that the snapshot is gone: that is success.
+        self.lost = True
+        for error in ("rpc error: code = NotFound desc = no", "can not find snapshot for x"):
+            self.errors = [error]
+            self.ask(plugin, "DeleteSnapshot", snapshot_id=f"{DRIVER}_5_B_gone")
+        self.assertEqual(self.kube.list(f"{SNAPSHOTS}/volumesnapshotcontents"), [])
 
     def test_bad_input_is_refused_and_the_next_call_works(self):
         plugin = self.start_plugin()
         long_name = "v" * 253
         for code, text, call, fields in (
                 (Code.INVALID_ARGUMENT, "no setting 'uplaod'", "Init", {"config": {"uplaod": "1"}}),
-                (Code.UNIMPLEMENTED, "upload", "Init", {"config": {"upload": "true"}}),
+                (Code.INVALID_ARGUMENT, "upload", "Init", {"config": {"upload": "yes"}}),
                 (Code.INVALID_ARGUMENT, "the volume", "GetVolumeID", {"persistent_volume": b"{"}),
                 (Code.INVALID_ARGUMENT, "the volume", "GetVolumeID", {"persistent_volume": b"5"}),
                 (Code.RESOURCE_EXHAUSTED, "", "GetVolumeID",

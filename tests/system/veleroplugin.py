@@ -38,7 +38,7 @@ class Plugin:
     """A plugin process, and calls to it."""
 
     def __init__(self, *words, environment=None, scratch=None):
-        self.scratch = scratch
+        self.scratch, self.seconds = scratch, SECONDS
         self.process = subprocess.Popen(
             [PLUGIN, *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True,
@@ -59,7 +59,7 @@ class Plugin:
     def call(self, module, service, name, /, **fields):
         path, request, response = method(module, service, name)
         return self.channel.unary_unary(path, request.SerializeToString, response.FromString)(
-            request(**fields), timeout=SECONDS, wait_for_ready=True)
+            request(**fields), timeout=self.seconds, wait_for_ready=True)
 
     def back_up(self, plugin, item, backup=None):
         return self.call(ACTIONS, "BackupItemAction", "Execute", plugin=plugin,
@@ -89,6 +89,7 @@ class PluginTest(RolesTest):
 
     def prepare_kube(self):
         self.handle, self.patched = "handle-1", []
+        self.bound_to, self.policy = None, "Delete"  # None: the snapshot that names the content
         store = self.kube.store
 
         def with_controller(where, item, made=False):
@@ -111,8 +112,9 @@ class PluginTest(RolesTest):
         name, ns = made["metadata"]["name"], made["metadata"]["namespace"]
         self.kube.put(f"{SNAPSHOTS}/volumesnapshotcontents", {
             "metadata": {"name": f"content-of-{name}"},
-            "spec": {"driver": DRIVER, "deletionPolicy": "Delete", "source": {"volumeHandle": "v"},
-                     "volumeSnapshotRef": {"namespace": ns, "name": name}},
+            "spec": {"driver": DRIVER, "deletionPolicy": self.policy,
+                     "source": {"volumeHandle": "v"},
+                     "volumeSnapshotRef": {"namespace": ns, "name": self.bound_to or name}},
             "status": {"snapshotHandle": self.handle, "restoreSize": 3 << 20,
                        "readyToUse": False}})
         where = {"group": "snapshot.storage.k8s.io", "plural": "volumesnapshots", "ns": ns,

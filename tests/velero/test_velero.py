@@ -3,6 +3,7 @@
 their deletion. docs/velero.md says which sentence of the design each test is for."""
 import json
 
+import csiproxy
 import velerobed
 
 MIB = 1 << 20
@@ -11,6 +12,8 @@ BACKUP_LABEL, SNAPSHOT_LABEL = "velero.io/backup-name", "velero.io/volume-snapsh
 
 class WithoutCsiFeature(velerobed.VeleroTest):
     """Velero's own CSI actions are off: ours act."""
+
+    FLAGS = ("--garbage-collection-frequency", "2s")
 
     def of_kind(self, items, kind):
         return [item for path, item in items.items() if path.startswith(kind + "/")]
@@ -149,6 +152,19 @@ class WithoutCsiFeature(velerobed.VeleroTest):
         self.velero.delete(name)
         self.assertEqual(set(self.storage_snapshots()), before)
 
+    def test_a_backup_that_expires_leaves_nothing(self):
+        self.kube.namespace("short")
+        self.csi.claim("data", namespace="short")
+        before = self.storage_snapshots()
+        self.velero.run("backup", "create", "short", "--include-namespaces", "short", "--ttl", "30s",
+                        "--wait")
+        self.assertIn("snapshot taken", self.velero.log("short"))
+        self.kube.wait_gone("-n", velerobed.NAMESPACE, "backups.velero.io", "short", seconds=180)
+        velerobed.wait_until(lambda: self.storage_snapshots() == before, 60,
+                             "the storage snapshot is gone")
+        self.assertEqual(self.kube.get("-n", "short", "volumesnapshots")["items"], [])
+        self.assertFalse(self.velero.path("short", "").exists())
+
     def test_restore_where_the_storage_snapshot_is_gone_and_the_driver_lists_snapshots(self):
         """The controllers see that it is missing: readyToUse of both objects is false."""
         self.kube.namespace("lost")
@@ -188,6 +204,57 @@ class WithoutCsiFeature(velerobed.VeleroTest):
         velerobed.wait_until(
             lambda: not self.kube.get("-n", "broken", "volumesnapshots")["items"], 60,
             "the snapshot is gone")
+
+
+class DriverWithoutListSnapshots(velerobed.VeleroTest):
+    """The snapshotter sees the driver through a proxy that hides the capability."""
+
+    def test_restore_where_the_storage_snapshot_is_gone_and_the_driver_does_not_list_snapshots(self):
+        """Nobody can see that it is missing: readyToUse of both objects is true, and the claim waits."""
+        self.kube.namespace("lost")
+        self.csi.claim("data", namespace="lost")
+        self.velero.backup("g2", "--include-namespaces", "lost")
+        (entry,) = json.loads(self.csi.cairn("snapshot", "list", "-o", "json"))["snapshots"]
+        self.csi.cairn("snapshot", "delete", f"{entry['volume']}@{entry['name']}")
+        hidden = csiproxy.Proxy(self.csi.socket, self.bed.directory / "hidden.sock")
+        self.addCleanup(hidden.close)
+        command, environment = self.bed.processes.commands["csi-snapshotter"]
+        self.bed.processes.stop("csi-snapshotter")
+        self.bed.processes.start("csi-snapshotter", [
+            word.replace(str(self.csi.socket), str(hidden.socket)) for word in command], environment)
+        self.velero.restore("g2", "g2", "--namespace-mappings", "lost:lost2")
+
+        def state():
+            (found,) = self.kube.get("-n", "lost2", "volumesnapshots")["items"]
+            content = self.kube.get("volumesnapshotcontent",
+                                    found["spec"]["source"]["volumeSnapshotContentName"])
+            return [item.get("status", {}).get("readyToUse") for item in (found, content)]
+        velerobed.wait_until(lambda: state() == [True, True], 120, "both are ready")
+        self.assertEqual(self.kube.get("-n", "lost2", "pvc", "data")["status"]["phase"], "Pending")
+        self.kube.delete("-n", "lost2", "pvc", "data")
+        self.velero.delete("g2")
+
+
+class InTheOrderOfTheDesign(velerobed.VeleroTest):
+    ORDER = ("namespaces", "storageclasses", "customresourcedefinitions",
+             "volumesnapshotclasses.snapshot.storage.k8s.io",
+             "volumesnapshotcontents.snapshot.storage.k8s.io",
+             "volumesnapshots.snapshot.storage.k8s.io", "persistentvolumes",
+             "persistentvolumeclaims", "secrets", "configmaps", "serviceaccounts", "limitranges",
+             "pods", "replicasets.apps")
+    FLAGS = ("--restore-resource-priorities", ",".join(ORDER))
+
+    def test_a_restore_in_the_order_of_the_design(self):
+        self.kube.namespace("order")
+        self.csi.claim("data", namespace="order")
+        self.write("data", "order", b"monday" * 1000)
+        self.velero.backup("o1", "--include-namespaces", "order")
+        self.kube.delete("namespace", "order")
+        status = self.velero.restore("o1", "o1")
+        self.assertEqual(status["phase"], "Completed", status)
+        self.wait_bound("data", "order")
+        self.assertEqual(self.read("data", "order", 6000), b"monday" * 1000)
+        self.velero.delete("o1")
 
 
 class WithCsiFeature(velerobed.VeleroTest):

@@ -23,7 +23,7 @@ import cluster
 from controlplane import LOOPBACK, accepts
 from csistack import CsiStack
 from node import enter_new_network
-from processes import Ports, wait_until
+from processes import Failed, Ports, wait_until
 
 VELERO = ["velero", "velero-crds", "velero-plugin-for-aws", "versitygw"]
 PEERS = cluster.peers_or_skip(*cluster.CONTROL_PLANE, *CsiStack.PROGRAMS, "snapshot-crds", *VELERO)
@@ -169,14 +169,14 @@ class Velero:
 class VeleroTest(unittest.TestCase):
     """One control plane and one server for all tests of a class."""
 
-    FLAGS = ()
+    FLAGS, VELERO = (), Velero
 
     @classmethod
     def setUpClass(cls):
         directory = pathlib.Path(tempfile.mkdtemp(prefix="cairn-velero-"))
         cls.bed = cls.enterClassContext(cluster.Cluster(directory, csi=True))
         cls.kube, cls.csi = cls.bed.kube, cls.bed.csi
-        cls.velero = Velero(cls.bed)
+        cls.velero = cls.VELERO(cls.bed)
         cls.velero.prepare()
         cls.kube.discover()
         cls.velero.start(*cls.FLAGS)
@@ -207,4 +207,4 @@ def main():
     unittest.main(verbosity=2)
 
 
-__all__ = ["VeleroTest", "main", "wait_until"]
+__all__ = ["Failed", "VeleroTest", "main", "wait_until"]

@@ -14,6 +14,7 @@
 #define CAIRN_BACKUP_CLUSTER_H
 
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -76,6 +77,9 @@ struct cluster_options {
 	uint64_t ready_ms;   /* timeout for a snapshot, a volume or a pod to become ready */
 	uint64_t timeout_ms; /* timeout for the work itself */
 	uint64_t lock_ms;    /* how long to wait for another run of the same claim */
+
+	atomic_bool *events_refused; /* shared by runs: the first that may not write Events says so;
+				      * or NULL */
 
 	struct backup_talk talk;
 	struct backup_progress progress;

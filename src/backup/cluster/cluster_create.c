@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backup/cluster/cluster_affinity.h"
 #include "backup/cluster/cluster_driver.h"
+#include "backup/cluster/cluster_journal.h"
 #include "backup/cluster/cluster_place.h"
 #include "backup/cluster/cluster_run.h"
 #include "backup/cluster/cluster_watch.h"
@@ -23,23 +25,30 @@ struct saving {
 	struct cluster_driver *driver; /* NULL: a Job does it */
 	json_t *claim;                 /* the claim that is backed up */
 	json_t *volume;
-	json_t *class_object; /* NULL if unknown */
-	json_t *snapshot;     /* once it is ready */
+	json_t *class_object;  /* NULL if unknown */
+	json_t *given_class;   /* NULL: the claim's */
+	json_t *snapshot;      /* once it is ready */
+	json_t *node_affinity; /* of the Job; NULL: any node */
 	char *objects;
 	char *snapshot_class;
 	const char *driver_name;
 	bool keep;
+	bool locked;
+	struct cluster_journal journal;
 };
 
 static void saving_done(struct saving *s)
 {
 	backup_cluster_driver_closep(&s->driver);
+	backup_cluster_journal_done(&s->journal);
 	if (s->run.kube)
 		backup_cluster_run_end(&s->run);
 	json_decref(s->claim);
 	json_decref(s->volume);
 	json_decref(s->class_object);
+	json_decref(s->given_class);
 	json_decref(s->snapshot);
+	json_decref(s->node_affinity);
 	free(s->objects);
 	free(s->snapshot_class);
 }
@@ -92,13 +101,12 @@ static int find_class(struct saving *s, struct cairn_err *err)
 {
 	const char *given = s->run.options->storage_class;
 	const char *name = cluster_create_class_of(s->claim);
-	kube_auto_json json_t *other = NULL;
 	struct cairn_err why = {0};
 	int rc = 0;
 
 	if (given)
 		rc = backup_cluster_get(&s->run, KUBE_REF(&kube_storageclasses, NULL, given),
-					&other, err);
+					&s->given_class, err);
 	if (rc == CAIRN_NOT_FOUND)
 		return cairn_err_set(err, rc, "there is no StorageClass '%s'", given);
 	if (rc)
@@ -176,6 +184,7 @@ static int cluster_create_prepare(struct saving *s, struct cairn_err *err)
 						err);
 	if (!rc)
 		rc = backup_cluster_run_lock(&s->run, err);
+	s->locked = !rc;
 	if (!rc)
 		rc = choose_base(s, err);
 	if (!rc && s->driver)
@@ -209,6 +218,7 @@ static int cluster_create_make_job(struct saving *s, struct cairn_err *err)
 	spec.asks_kubernetes = true;
 	spec.device_claim = s->run.names.name;
 	spec.objects = s->objects;
+	spec.node_affinity = s->node_affinity;
 	return backup_cluster_run_job(&s->run, &spec, true, err);
 }
 
@@ -252,6 +262,27 @@ static int wait_snapshot(struct saving *s, struct cairn_err *err)
 	if (!rc && (!mode || strcmp(mode, "Block") != 0))
 		rc = backup_cluster_allow_mode_change(&s->run, s->snapshot, err);
 	return rc;
+}
+
+/* A snapshot that the user named may be older than the claim, which was created again on another
+ * node since: only its content says where it is. Other snapshots are cut from the volume. */
+static int choose_affinity(struct saving *s, struct cairn_err *err)
+{
+	const char *name = kube_str(s->snapshot, "status", "boundVolumeSnapshotContentName");
+	struct cluster_origin origin = {
+		.volume = s->volume,
+		.storage_class = s->given_class ? s->given_class : s->class_object,
+	};
+	kube_auto_json json_t *content = NULL;
+	int rc = 0;
+
+	if (name && backup_cluster_has_affinity(s->volume))
+		rc = backup_cluster_get(&s->run, KUBE_REF(&kube_volumesnapshotcontents, NULL, name),
+					&content, err);
+	if (rc)
+		return cairn_err_wrap(err, "VolumeSnapshotContent '%s'", name);
+	origin.content = content;
+	return backup_cluster_node_affinity(&origin, &s->node_affinity, err);
 }
 
 static int cluster_create_make_claim(struct saving *s, struct cairn_err *err)
@@ -303,11 +334,18 @@ static int cluster_create_save(struct saving *s, struct cluster_result *result,
 {
 	struct cluster_work work = {
 		.claim = s->run.names.name, .snapshot = snapshot_name(s), .objects = s->objects};
-	int rc = s->driver ? 0 : cluster_create_make_job(s, err);
+	bool is_new = !s->run.options->snapshot;
+	int rc = is_new ? 0 : wait_snapshot(s, err);
 
-	if (!rc && !s->run.options->snapshot)
+	if (!rc && !is_new)
+		backup_cluster_journal_started(&s->journal, s->snapshot);
+	if (!rc && !s->driver)
+		rc = choose_affinity(s, err);
+	if (!rc && !s->driver)
+		rc = cluster_create_make_job(s, err);
+	if (!rc && is_new)
 		rc = cluster_create_make_snapshot(s, err);
-	if (!rc)
+	if (!rc && is_new)
 		rc = wait_snapshot(s, err);
 	if (!rc)
 		rc = cluster_create_make_claim(s, err);
@@ -322,6 +360,20 @@ static int cluster_create_save(struct saving *s, struct cluster_result *result,
 	return 0;
 }
 
+/* Notes what came of the run, unless another run goes on for the claim: that is the one to note. */
+static void cluster_create_note(struct saving *s, int rc, const struct cluster_result *result,
+				const struct cairn_err *err)
+{
+	bool stays = s->run.options->snapshot || (!rc && result->base_kept && s->keep);
+
+	if (!rc)
+		backup_cluster_journal_finished(&s->journal, s->claim, stays ? s->snapshot : NULL,
+						result->summary);
+	else if (s->claim && (s->locked || (rc != CAIRN_ABORTED && rc != CAIRN_CANCELLED)))
+		backup_cluster_journal_failed(&s->journal, s->claim, stays ? s->snapshot : NULL,
+					      err);
+}
+
 int backup_cluster_backup(const struct cluster_options *options, struct cluster_result *ret,
 			  struct cairn_err *err)
 {
@@ -329,10 +381,15 @@ int backup_cluster_backup(const struct cluster_options *options, struct cluster_
 	struct cluster_result result = {0};
 	int rc = backup_cluster_run_begin(&s.run, options, CLUSTER_ROLE_CREATE, err);
 
-	if (!rc)
-		rc = cluster_create_prepare(&s, err);
-	if (!rc)
+	if (rc)
+		return rc;
+	backup_cluster_journal_begin(&s.journal, &s.run);
+	rc = cluster_create_prepare(&s, err);
+	if (!rc) {
+		backup_cluster_journal_started(&s.journal, s.claim);
 		rc = cluster_create_save(&s, &result, err);
+	}
+	cluster_create_note(&s, rc, &result, err);
 	if (!rc)
 		*ret = result;
 	return rc;

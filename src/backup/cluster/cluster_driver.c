@@ -17,17 +17,17 @@
 #include "base/mem.h"
 #include "csi_client/capabilities.h"
 #include "csi_client/driver_identity.h"
+#include "csi_client/json_map.h"
 #include "csi_node.pb-c.h"
 #include "kube/object.h"
 #include "net/grpc/grpc_client.h"
 #include "net/grpc/unary.h"
 #include "proto/message.h"
 
-#define CALL_MS     60000U
-#define CONNECT_MS  10000U
-#define CONTEXT_MAX 64U /* limit of a volume's attributes */
-#define NOTE        "volume"
-#define NOTE_MAX    4096U
+#define CALL_MS    60000U
+#define CONNECT_MS 10000U
+#define NOTE       "volume"
+#define NOTE_MAX   4096U
 
 struct cluster_driver {
 	struct net_channel *channel;
@@ -246,38 +246,23 @@ static void capability_init(struct capability *c)
 	c->capability.access_mode = &c->mode;
 }
 
-/* Fills a map of strings. A macro, because protobuf-c has a separate entry type for each
- * request. */
-#define FILL_CONTEXT(entry_type, init, attributes, entries, pointers, n)            \
-	do {                                                                        \
-		const char *key_;                                                   \
-		json_t *value_;                                                     \
-		json_object_foreach(attributes, key_, value_)                       \
-		{                                                                   \
-			if ((n) == CONTEXT_MAX || !json_is_string(value_))          \
-				continue;                                           \
-			init(&(entries)[n]);                                        \
-			(entries)[n].key = proto_text(key_);                        \
-			(entries)[n].value = proto_text(json_string_value(value_)); \
-			(pointers)[n] = &(entries)[n];                              \
-			(n)++;                                                      \
-		}                                                                   \
-	} while (0)
-
 static int cluster_driver_stage(struct cluster_driver *driver, json_t *attributes,
 				struct cairn_err *err)
 {
-	typedef Csi__V1__NodeStageVolumeRequest__VolumeContextEntry entry;
+	cairn_cleanup(proto_text_map_done) struct proto_text_map context = {0};
 	Csi__V1__NodeStageVolumeRequest request;
-	entry entries[CONTEXT_MAX];
-	entry *pointers[CONTEXT_MAX];
 	struct capability capability;
+	int rc = csi_client_json_map(
+		attributes, &csi__v1__node_stage_volume_request__volume_context_entry__descriptor,
+		&context, err);
+
+	if (rc)
+		return rc;
 
 	csi__v1__node_stage_volume_request__init(&request);
 	capability_init(&capability);
-	FILL_CONTEXT(entry, csi__v1__node_stage_volume_request__volume_context_entry__init,
-		     attributes, entries, pointers, request.n_volume_context);
-	request.volume_context = pointers;
+	request.n_volume_context = context.n;
+	request.volume_context = context.entries;
 	request.volume_id = driver->volume_id;
 	request.staging_target_path = driver->staging;
 	request.volume_capability = &capability.capability;
@@ -288,17 +273,20 @@ static int cluster_driver_stage(struct cluster_driver *driver, json_t *attribute
 static int cluster_driver_do_publish(struct cluster_driver *driver, json_t *attributes,
 				     struct cairn_err *err)
 {
-	typedef Csi__V1__NodePublishVolumeRequest__VolumeContextEntry entry;
+	cairn_cleanup(proto_text_map_done) struct proto_text_map context = {0};
 	Csi__V1__NodePublishVolumeRequest request;
-	entry entries[CONTEXT_MAX];
-	entry *pointers[CONTEXT_MAX];
 	struct capability capability;
+	int rc = csi_client_json_map(
+		attributes, &csi__v1__node_publish_volume_request__volume_context_entry__descriptor,
+		&context, err);
+
+	if (rc)
+		return rc;
 
 	csi__v1__node_publish_volume_request__init(&request);
 	capability_init(&capability);
-	FILL_CONTEXT(entry, csi__v1__node_publish_volume_request__volume_context_entry__init,
-		     attributes, entries, pointers, request.n_volume_context);
-	request.volume_context = pointers;
+	request.n_volume_context = context.n;
+	request.volume_context = context.entries;
 	request.volume_id = driver->volume_id;
 	if (driver->must_stage)
 		request.staging_target_path = driver->staging;

@@ -216,6 +216,9 @@ static int make_pod(const struct cluster_job_spec *spec, json_t **ret, struct ca
 		rc = restrict_pod(spec, pod, err);
 	if (!rc && spec->service_account)
 		rc = kube_set(pod, err, json_string(spec->service_account), "serviceAccountName");
+	if (!rc && spec->node_affinity)
+		rc = kube_set(pod, err, json_deep_copy(spec->node_affinity), "affinity",
+			      "nodeAffinity");
 	if (!rc)
 		rc = kube_set(pod, err, json_pack("[O]", container), "containers");
 	if (!rc)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "backup/cluster/cluster_record.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/random.h"
@@ -171,7 +172,7 @@ static bool is_note_of_controller(const char *annotation)
 	static const char *const prefixes[] = {
 		"kubectl.kubernetes.io/",          "pv.kubernetes.io/",
 		"volume.kubernetes.io/",           "volume.beta.kubernetes.io/",
-		"snapshot.storage.kubernetes.io/",
+		"snapshot.storage.kubernetes.io/", CLUSTER_RECORD_PREFIX,
 	};
 
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)

@@ -109,6 +109,7 @@ struct cluster_job_spec {
 	const char *const *args;                  /* of cairn, NULL-terminated */
 	const char *device_claim;                 /* Block mode; or NULL */
 	const char *mount_claim;                  /* Filesystem mode, only mounted; or NULL */
+	const json_t *node_affinity;              /* of the pod; or NULL */
 	const char *objects;                      /* JSON for CLUSTER_OBJECTS_FILE; or NULL */
 	uint64_t deadline_s;
 	uint64_t keep_s;     /* after its end */

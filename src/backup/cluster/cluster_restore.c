@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backup/cluster/cluster_affinity.h"
 #include "backup/cluster/cluster_driver.h"
 #include "backup/cluster/cluster_place.h"
 #include "backup/cluster/cluster_run.h"
@@ -24,7 +25,7 @@
 struct restoring {
 	struct cluster_run run;
 	struct cluster_driver *driver; /* NULL: a Job does it */
-	json_t *told;                  /* the description of the backup */
+	json_t *described;             /* the description of the backup */
 	json_t *class_object;
 	char size[24];
 	const char *mode;
@@ -39,7 +40,7 @@ static void cluster_restore_restoring_done(struct restoring *r)
 	backup_cluster_driver_closep(&r->driver);
 	if (r->run.kube)
 		backup_cluster_run_end(&r->run);
-	json_decref(r->told);
+	json_decref(r->described);
 	json_decref(r->class_object);
 	free(r->snapshot_class);
 }
@@ -65,8 +66,8 @@ static int describe_by_job(struct restoring *r, struct cairn_err *err)
 	spec.suffix = "-d";
 	rc = backup_cluster_run_job(run, &spec, false, err);
 	if (!rc)
-		rc = backup_cluster_follow_job(run, run->job_name, NULL, &r->told, err);
-	if (!rc && !r->told)
+		rc = backup_cluster_follow_job(run, run->job_name, NULL, &r->described, err);
+	if (!rc && !r->described)
 		rc = cairn_err_set(err, CAIRN_INTERNAL,
 				   "the Job did not say what the backup is of");
 	return rc ? rc : backup_cluster_run_drop_job(run, err);
@@ -81,7 +82,7 @@ static int cluster_restore_choose_size(struct restoring *r, const json_t *claim,
 	uint64_t size = r->run.options->size;
 	uint64_t asked = 0;
 
-	if (!kube_i64(r->told, &image, "size_bytes") || image <= 0)
+	if (!kube_i64(r->described, &image, "size_bytes") || image <= 0)
 		return cairn_err_set(err, CAIRN_INVALID, "the backup is of no volume");
 	least = (uint64_t)image;
 	if (size && size < least)
@@ -97,7 +98,7 @@ static int cluster_restore_choose_size(struct restoring *r, const json_t *claim,
 static int cluster_restore_choose(struct restoring *r, struct cairn_err *err)
 {
 	const struct cluster_options *o = r->run.options;
-	const json_t *claim = kube_at(r->told, "kubernetes", "persistentvolumeclaim");
+	const json_t *claim = kube_at(r->described, "kubernetes", "persistentvolumeclaim");
 	int rc = cluster_restore_choose_size(r, claim, err);
 
 	if (rc)
@@ -180,7 +181,7 @@ static int cluster_restore_prepare(struct restoring *r, struct cairn_err *err)
 	if (!rc)
 		rc = wait_gone(r, err);
 	if (!rc)
-		rc = r->driver ? o->direct.describe(o->direct.arg, &r->told, err)
+		rc = r->driver ? o->direct.describe(o->direct.arg, &r->described, err)
 			       : describe_by_job(r, err);
 	if (!rc)
 		rc = cluster_restore_choose(r, err);
@@ -203,7 +204,7 @@ static int cluster_restore_make_job(struct restoring *r, struct cairn_err *err)
 	const struct cluster_options *o = r->run.options;
 	struct cluster_args args = {0};
 	struct cluster_job_spec spec;
-	const char *id = kube_str(r->told, "id");
+	const char *id = kube_str(r->described, "id");
 
 	/* The Job must restore the backup that was described: "latest" may change
 	 * meanwhile. */
@@ -261,16 +262,25 @@ static int mount_files(struct restoring *r, struct cairn_err *err)
 	kube_auto_json json_t *job = NULL;
 	kube_auto_json json_t *volume = NULL;
 	kube_auto_json json_t *said = NULL;
+	kube_auto_json json_t *affinity = NULL;
+	struct cluster_origin origin = {.storage_class = r->class_object};
 	int rc;
 
 	if (r->driver)
 		return backup_cluster_wait_volume(&r->run, r->run.names.claim, &volume, err);
+	rc = backup_cluster_wait_volume(&r->run, device_claim(r), &volume, err);
+	origin.volume = volume;
+	if (!rc)
+		rc = backup_cluster_node_affinity(&origin, &affinity, err);
+	if (rc)
+		return rc;
 	backup_cluster_args_add(&args, (const char *const[]){"--version", NULL});
 	spec = backup_cluster_job_of(&r->run, &args);
 	spec.suffix = "-m";
 	spec.owner = r->run.job;
 	spec.repository_claim = NULL;
 	spec.mount_claim = r->run.names.claim;
+	spec.node_affinity = affinity;
 	rc = backup_cluster_job(&spec, &object, err);
 	if (!rc)
 		rc = backup_cluster_make(&r->run, &kube_jobs, object, &job, err);

@@ -244,28 +244,35 @@ static int choose_image(struct cluster_run *run, struct cairn_err *err)
 	return 0;
 }
 
-int backup_cluster_run_begin(struct cluster_run *run, const struct cluster_options *options,
-			     const char *role, struct cairn_err *err)
+int backup_cluster_run_connect(struct cluster_run *run, const struct cluster_options *options,
+			       struct cairn_err *err)
 {
 	cairn_cleanup(kube_config_freep) struct kube_config *config = NULL;
 	struct kube_config_options where = {.kubeconfig = options->kubeconfig,
 					    .context = options->context};
 	struct kube_client_options how = {.user_agent = USER_AGENT};
-	char repository[512];
-	char host[40] = "";
-	int rc;
+	int rc = kube_config_load(&where, &config, err);
 
 	run->options = options;
+	run->names.ns = options->ns;
+	return rc ? rc : kube_client_new(config, &how, &run->kube, err);
+}
+
+int backup_cluster_run_begin(struct cluster_run *run, const struct cluster_options *options,
+			     const char *role, struct cairn_err *err)
+{
+	char repository[512];
+	char host[40] = "";
+	int rc = backup_cluster_run_connect(run, options, err);
+
+	if (rc)
+		return rc;
 	snprintf(repository, sizeof(repository), "%s\n%s\n%s",
 		 options->secret ? options->secret : "",
 		 options->repository ? options->repository : "",
 		 options->repository_claim ? options->repository_claim : "");
 	rc = backup_cluster_names_make(options->ns, options->claim, role, repository,
 				       cairn_now_ns(), &run->names, err);
-	if (!rc)
-		rc = kube_config_load(&where, &config, err);
-	if (!rc)
-		rc = kube_client_new(config, &how, &run->kube, err);
 	if (rc)
 		return rc;
 	(void)gethostname(host, sizeof(host) - 1);

@@ -44,6 +44,10 @@ struct cluster_run {
 	uint64_t outage_ns; /* when the API server last failed to answer; 0: never */
 };
 
+/* Only connects: for reading the objects of the namespace. */
+int backup_cluster_run_connect(struct cluster_run *run, const struct cluster_options *options,
+			       struct cairn_err *err);
+
 /* Connects and names the run; the lease is taken with backup_cluster_run_lock(). */
 int backup_cluster_run_begin(struct cluster_run *run, const struct cluster_options *options,
 			     const char *role, struct cairn_err *err);

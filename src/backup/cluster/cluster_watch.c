@@ -201,6 +201,6 @@ int backup_cluster_not_started(struct cluster_run *run, const char *job, const c
 		last_warning(run, "PersistentVolumeClaim", claim, warning);
 	return cairn_err_set(err, pod->hopeless ? CAIRN_PRECONDITION : CAIRN_DEADLINE,
 			     "the pod of Job '%s/%s' does not start: %s%s%.160s%s", run->names.ns,
-			     job, pod->reason[0] ? pod->reason : "there is none",
+			     job, pod->reason[0] ? pod->reason : "it was not created",
 			     pod->message[0] ? ", " : "", pod->message, warning);
 }

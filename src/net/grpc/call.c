@@ -111,7 +111,8 @@ int net_call_add_header(struct net_call *call, const char *name, const void *val
 			struct cairn_err *err)
 {
 	if (call->sent > 0 || call->want_headers)
-		return cairn_err_set(err, CAIRN_PRECONDITION, "the response headers have gone");
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "the response headers were already sent");
 	return net_fields_add_checked(&call->headers, name, value, n, err);
 }
 
@@ -187,6 +188,14 @@ void net_call_wake(struct net_call *call)
 {
 	cairn_scoped_lock(&call->s.lock);
 	call->s.woken = true;
+	pthread_cond_broadcast(&call->s.changed);
+}
+
+void net_call_interrupt(struct net_call *call)
+{
+	cairn_scoped_lock(&call->s.lock);
+	call->s.woken = true;
+	call->s.in_end = true;
 	pthread_cond_broadcast(&call->s.changed);
 }
 

@@ -20,6 +20,7 @@ static void add_status(struct net_nv *nv, int code, const char *text, char digit
 		net_nv_add_percent(nv, "grpc-message", text);
 }
 
+/* Percent-encoding makes three characters of a byte at most. */
 static size_t status_room(const struct net_call *call, const char *text)
 {
 	return (text ? strlen(text) * 3 : 0) + cairn_base64_length(call->details_len);
@@ -31,6 +32,7 @@ static void call_answer_add_details(struct net_nv *nv, const struct net_call *ca
 		net_nv_add_base64(nv, "grpc-status-details-bin", call->details, call->details_len);
 }
 
+/* Without this reset a client whose answer could not be made would wait for ever. */
 static void call_answer_gave_up(struct net_call *call, int rc)
 {
 	if (rc == 0 || !call->s.conn)
@@ -38,6 +40,7 @@ static void call_answer_gave_up(struct net_call *call, int rc)
 	net_session_reset(&call->s, NGHTTP2_INTERNAL_ERROR);
 }
 
+/* gRPC's "Trailers-Only": one HEADERS frame is the whole response. */
 void net_call_answer_whole(struct net_call *call, int code, const char *text, bool with_fields)
 {
 	const struct net_fields *headers = with_fields ? &call->headers : NULL;

@@ -54,6 +54,10 @@ void net_call_submit_headers(struct net_call *call);
 /* Answers a request that is not a gRPC call. */
 void net_call_answer_http(struct net_call *call, const char *status);
 
+/* Ends a wait of the handler: a sleep as net_call_wake() does, and a wait for a message as if
+ * the peer had sent its last one. From any thread. */
+void net_call_interrupt(struct net_call *call);
+
 /* Runs the handler; on a worker thread, or the loop's for a quick method. */
 void net_call_run(struct net_work *work);
 

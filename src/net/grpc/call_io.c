@@ -12,6 +12,7 @@
 #include "base/num.h"
 #include "net/grpc/call_impl.h"
 #include "net/grpc/grpc_text.h"
+#include "net/limit_events.h"
 #include "net/nv.h"
 #include "net/peer.h"
 #include "net/scratch.h"
@@ -66,11 +67,12 @@ static int check_fields(struct net_call *call)
 		return -1;
 	}
 	if (call->s.fields_over) {
+		net_limit_count(NET_LIMIT_HEADER_BYTES);
 		net_call_abort(&call->s, CAIRN_NO_SPACE, "the request's metadata is too large");
 		return -1;
 	}
 	if (call->s.fields_bad) {
-		net_call_abort(&call->s, CAIRN_INTERNAL, "metadata that is no base64");
+		net_call_abort(&call->s, CAIRN_INTERNAL, "metadata that is not base64");
 		return -1;
 	}
 	if (!set_deadline(call)) {
@@ -125,6 +127,7 @@ static void refuse_calls(struct net_work *list)
 			(struct net_call *)(void *)((char *)list - offsetof(struct net_call, work));
 
 		list = list->next;
+		net_limit_count(NET_LIMIT_QUEUED_CALLS);
 		net_call_abort(&call->s, CAIRN_NO_SPACE, "too many calls wait here");
 		net_stream_unref(&call->s);
 	}

@@ -65,7 +65,7 @@ static struct net_rpc *take_waiting(struct net_channel *ch)
 
 static void submit_waiting(struct net_channel *ch)
 {
-	struct net_rpc *rpc = take_waiting(ch);
+	struct net_rpc *rpc = take_waiting(ch); /* routing may put a call back into the list */
 
 	while (rpc) {
 		struct net_rpc *next = rpc->next_waiting;
@@ -155,6 +155,7 @@ static void conn_goaway(struct net_conn *conn)
 {
 	struct net_channel *ch = conn->owner;
 
+	/* Its streams may still end; new calls go to another connection. */
 	channel_io_leave(ch, conn);
 	if (conn->n_streams == 0)
 		net_conn_fail(conn, CAIRN_UNAVAILABLE, "the server sent GOAWAY");
@@ -227,6 +228,7 @@ void net_channel_connected(void *arg, int fd, const struct cairn_err *why)
 		attempt_failed(ch, &err);
 		return;
 	}
+	conn->tls = ch->tls;
 	conn->next = ch->conns;
 	if (conn->next)
 		conn->next->prev = conn;
@@ -252,6 +254,8 @@ void net_channel_route(struct net_channel *ch, struct net_rpc *rpc)
 		net_rpc_submit(rpc, ch->current);
 		return;
 	}
+	/* Fail now with the reason of the last attempt, as gRPC does by default: the next one
+	 * may be two minutes away. */
 	if (ch->state == NET_CHANNEL_PAUSED && !rpc->wait_for_ready) {
 		pthread_mutex_lock(&ch->lock);
 		err = ch->last;

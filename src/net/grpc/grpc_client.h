@@ -87,6 +87,11 @@ struct net_rpc_options {
 int net_rpc_start(struct net_channel *channel, const struct net_rpc_options *options,
 		  struct net_rpc **ret, struct cairn_err *err);
 
+/* Starts a call and sends its only message. Nothing has to be freed after a
+ * failure, which is one of net_rpc_start() or net_rpc_send(). */
+int net_rpc_request(struct net_channel *channel, const struct net_rpc_options *options,
+		    const void *request, size_t n, struct net_rpc **ret, struct cairn_err *err);
+
 /* Cancels the call if it still runs. Accepts NULL. */
 void net_rpc_free(struct net_rpc *rpc);
 CAIRN_DEFINE_CLEANUP(struct net_rpc, net_rpc_free);

@@ -13,17 +13,13 @@
 #include "base/mem.h"
 #include "grpc_health.pb-c.h"
 #include "net/grpc/call.h"
+#include "net/grpc/call_places.h"
 #include "net/grpc/grpc_server.h"
 #include "proto/message.h"
 
 #define SERVING         GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING
 #define NOT_SERVING     GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING
 #define SERVICE_UNKNOWN GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVICE_UNKNOWN
-
-struct watcher {
-	struct watcher *next;
-	struct net_call *call;
-};
 
 struct net_health {
 	pthread_mutex_t lock;
@@ -33,9 +29,9 @@ struct net_health {
 		bool serving;
 	} services[NET_HEALTH_SERVICES_MAX];
 	unsigned n_services;
-	struct watcher *watchers;
-	unsigned n_watchers;
 	bool shut_down;
+
+	struct net_call_places watchers;
 };
 
 struct net_health *net_health_new(void)
@@ -45,6 +41,7 @@ struct net_health *net_health_new(void)
 	if (!health)
 		return NULL;
 	pthread_mutex_init(&health->lock, NULL);
+	net_call_places_init(&health->watchers);
 	if (net_health_set(health, "", true, NULL) != 0) {
 		net_health_free(health);
 		return NULL;
@@ -58,14 +55,9 @@ void net_health_free(struct net_health *health)
 		return;
 	for (unsigned i = 0; i < health->n_services; i++)
 		free(health->services[i].name);
+	net_call_places_done(&health->watchers);
 	pthread_mutex_destroy(&health->lock);
 	free(health);
-}
-
-static void wake_watchers(struct net_health *health)
-{
-	for (struct watcher *w = health->watchers; w; w = w->next)
-		net_call_wake(w->call);
 }
 
 /* With the lock held; -1 when it is not known. */
@@ -95,7 +87,7 @@ int net_health_set(struct net_health *health, const char *service, bool serving,
 		health->n_services++;
 	}
 	health->services[i].serving = serving;
-	wake_watchers(health);
+	net_call_places_wake(&health->watchers);
 	return 0;
 }
 
@@ -103,7 +95,7 @@ void net_health_shut_down(struct net_health *health)
 {
 	cairn_scoped_lock(&health->lock);
 	health->shut_down = true;
-	wake_watchers(health);
+	net_call_places_wake(&health->watchers);
 }
 
 /* --- the service --- */
@@ -159,47 +151,25 @@ static int grpc_health_check(struct net_call *call, void *arg, struct cairn_err 
 	return grpc_health_send_status(call, status, err);
 }
 
-static int grpc_health_enlist(struct net_health *health, struct watcher *watcher,
-			      struct cairn_err *err)
+static int tell_changes(struct net_health *health, const struct net_call_place *place,
+			const char *service, struct cairn_err *err)
 {
-	cairn_scoped_lock(&health->lock);
-
-	if (health->n_watchers == NET_HEALTH_WATCHERS_MAX)
-		return cairn_err_set(err, CAIRN_NO_SPACE, "more than %d watchers of health",
-				     NET_HEALTH_WATCHERS_MAX);
-	watcher->next = health->watchers;
-	health->watchers = watcher;
-	health->n_watchers++;
-	return 0;
-}
-
-static void grpc_health_leave(struct net_health *health, struct watcher *watcher)
-{
-	cairn_scoped_lock(&health->lock);
-	struct watcher **at = &health->watchers;
-
-	while (*at != watcher)
-		at = &(*at)->next;
-	*at = watcher->next;
-	health->n_watchers--;
-}
-
-static int tell_changes(struct net_health *health, struct net_call *call, const char *service,
-			struct cairn_err *err)
-{
-	int told = -1;
+	struct net_call *call = place->call;
+	int sent = -1;
 
 	for (;;) {
 		bool last;
 		int rc = 0, status = grpc_health_status_of(health, service, &last);
 
-		if (status != told)
+		if (status != sent)
 			rc = grpc_health_send_status(call, status, err);
-		told = status;
+		sent = status;
 		if (rc == 0 && last)
 			rc = cairn_err_set(err, CAIRN_UNAVAILABLE, "the server is stopping");
 		if (rc == 0)
 			rc = net_call_sleep(call, UINT64_MAX, err);
+		if (rc == 0)
+			rc = net_call_places_check(&health->watchers, place, err);
 		if (rc != 0)
 			return rc;
 	}
@@ -208,16 +178,17 @@ static int tell_changes(struct net_health *health, struct net_call *call, const 
 static int grpc_health_watch(struct net_call *call, void *arg, struct cairn_err *err)
 {
 	proto_auto_message ProtobufCMessage *message = NULL;
-	struct watcher watcher = {.call = call};
+	struct net_health *health = arg;
+	struct net_call_place place;
 	int rc = grpc_health_read_request(call, &message, err);
 
 	if (rc == 0)
-		rc = grpc_health_enlist(arg, &watcher, err);
+		rc = net_call_places_enter(&health->watchers, call, &place, err);
 	if (rc != 0)
 		return rc;
-	rc = tell_changes(arg, call, ((Grpc__Health__V1__HealthCheckRequest *)message)->service,
-			  err);
-	grpc_health_leave(arg, &watcher);
+	rc = tell_changes(health, &place,
+			  ((Grpc__Health__V1__HealthCheckRequest *)message)->service, err);
+	net_call_places_leave(&health->watchers, &place);
 	return rc;
 }
 

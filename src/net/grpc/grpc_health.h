@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* grpc.health.v1.Health of a server: the state of its services, and the
- * watchers. */
+ * watchers, whose number is limited (call_places.h). */
 #ifndef CAIRN_NET_HEALTH_H
 #define CAIRN_NET_HEALTH_H
 
@@ -12,7 +12,6 @@ struct net_health;
 struct net_server;
 
 #define NET_HEALTH_SERVICES_MAX 64 /* named by the program itself */
-#define NET_HEALTH_WATCHERS_MAX 64 /* each holds a worker thread; more are refused */
 
 struct net_health *net_health_new(void);
 void net_health_free(struct net_health *health); /* accepts NULL */

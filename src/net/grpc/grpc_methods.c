@@ -83,7 +83,7 @@ int net_methods_add(struct net_methods *m, const struct net_method *method, stru
 	struct net_method *slot;
 
 	if (!grpc_path_valid(method->path, n) || (method->quick && method->kind != NET_UNARY))
-		return cairn_err_set(err, CAIRN_INVALID, "'%s' is no method", method->path);
+		return cairn_err_set(err, CAIRN_INVALID, "'%s' is not a method", method->path);
 	if (m->n * 2 >= m->cap && !grpc_methods_grow(m))
 		return cairn_err_nomem(err, "method table");
 	slot = grpc_methods_slot_of(m, method->path, n);

@@ -18,7 +18,7 @@ static int grpc_rpc_fill(struct net_rpc *rpc, const struct net_rpc_options *o,
 	uint64_t now = cairn_monotonic_ns();
 
 	if (!grpc_path_valid(o->path, strlen(o->path)))
-		return cairn_err_set(err, CAIRN_INVALID, "'%s' is no method", o->path);
+		return cairn_err_set(err, CAIRN_INVALID, "'%s' is not a method", o->path);
 	for (size_t i = 0; i < o->n_metadata; i++) {
 		const struct net_metadata_entry *e = &o->metadata[i];
 		int rc = net_fields_add_checked(&rpc->request, e->name, e->value, e->len, err);
@@ -203,15 +203,26 @@ static int take_one(struct net_rpc *rpc, uint8_t **ret_data, size_t *ret_len, st
 	return rc;
 }
 
-int net_rpc_unary(struct net_channel *channel, const struct net_rpc_options *options,
-		  const void *request, size_t n, uint8_t **ret_data, size_t *ret_len,
-		  struct cairn_err *err)
+int net_rpc_request(struct net_channel *channel, const struct net_rpc_options *options,
+		    const void *request, size_t n, struct net_rpc **ret, struct cairn_err *err)
 {
 	cairn_cleanup(net_rpc_freep) struct net_rpc *rpc = NULL;
 	int rc = net_rpc_start(channel, options, &rpc, err);
 
 	if (rc == 0)
 		rc = net_rpc_send(rpc, request, n, true, err);
+	if (rc == 0)
+		*ret = cairn_take(rpc);
+	return rc;
+}
+
+int net_rpc_unary(struct net_channel *channel, const struct net_rpc_options *options,
+		  const void *request, size_t n, uint8_t **ret_data, size_t *ret_len,
+		  struct cairn_err *err)
+{
+	cairn_cleanup(net_rpc_freep) struct net_rpc *rpc = NULL;
+	int rc = net_rpc_request(channel, options, request, n, &rpc, err);
+
 	if (rc == 0)
 		rc = take_one(rpc, ret_data, ret_len, err);
 	return rc;

@@ -244,7 +244,7 @@ static void grpc_rpc_io_got_headers(struct net_stream *stream, bool is_end)
 	if (stream->fields_over || stream->fields_bad) {
 		grpc_rpc_io_give_up(rpc, stream->fields_over ? CAIRN_NO_SPACE : CAIRN_INTERNAL,
 				    stream->fields_over ? "the response's metadata is too large"
-							: "metadata that is no base64",
+							: "metadata that is not base64",
 				    true);
 		return;
 	}

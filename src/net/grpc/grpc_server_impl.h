@@ -80,12 +80,17 @@ void net_methods_each(const struct net_methods *methods, void (*visit)(void *arg
 /* listener.c */
 void net_listeners_start(struct net_server *server); /* on the first loop's thread */
 void net_listeners_free(struct net_server *server);  /* likewise once started */
-/* Takes over a connected socket, or closes it when there is no slot for it. */
-void net_server_admit(struct net_server *server, int fd, struct net_tls *tls);
+/* Takes over a connected socket, or closes it when there is no slot for it. False if it closed
+ * the socket, or the connection belongs to a crowd. */
+bool net_server_admit(struct net_server *server, int fd, struct net_tls *tls);
 
-/* server.c: takes over `fd` and `peer`; from any thread. */
+/* grpc_server_part.c: the timer of a part, which checks its connections. */
+void net_part_tick(void *arg);
+/* Takes over `fd` and `peer`; from any thread. */
 void net_server_take(struct net_server *server, int fd, struct net_tls *tls,
 		     struct net_shared_peer *peer);
+
+/* grpc_server.c: a call or a connection has ended, for which net_server_drain() may wait. */
 void net_server_went_quiet(struct net_server *server);
 
 /* call_io.c: streams of requests. */

@@ -57,3 +57,32 @@ bool grpc_status_parse(const char *text, size_t n, int *ret_code)
 	*ret_code = value <= 16 ? -(int)value : CAIRN_UNKNOWN;
 	return true;
 }
+
+const char *const net_grpc_status_labels[] = {
+	"OK",
+	"Canceled",
+	"Unknown",
+	"InvalidArgument",
+	"DeadlineExceeded",
+	"NotFound",
+	"AlreadyExists",
+	"PermissionDenied",
+	"ResourceExhausted",
+	"FailedPrecondition",
+	"Aborted",
+	"OutOfRange",
+	"Unimplemented",
+	"Internal",
+	"Unavailable",
+	"DataLoss",
+	"Unauthenticated",
+	"unknown-non-grpc",
+	NULL,
+};
+
+const char *net_grpc_status_label(int status)
+{
+	const int others = sizeof(net_grpc_status_labels) / sizeof(net_grpc_status_labels[0]) - 2;
+
+	return net_grpc_status_labels[status >= 0 && status < others ? status : others];
+}

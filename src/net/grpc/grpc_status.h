@@ -19,4 +19,11 @@ int grpc_code_of_h2_error(uint32_t h2_error);
  * status; false when it is not a number. */
 bool grpc_status_parse(const char *text, size_t n, int *ret_code);
 
+/* The codes as labels of metrics: names as in grpc-go, in the order of their numbers; the last
+ * stands for all other numbers, and NULL follows. */
+extern const char *const net_grpc_status_labels[];
+
+/* The label of a status as it is on the wire: 0 to 16. */
+const char *net_grpc_status_label(int status);
+
 #endif

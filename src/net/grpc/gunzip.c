@@ -84,7 +84,8 @@ int net_gunzip(const uint8_t *data, size_t n, size_t max, struct net_msg **ret,
 	if (rc == Z_MEM_ERROR)
 		return cairn_err_nomem(err, "decompressed message");
 	if (rc != Z_STREAM_END)
-		return cairn_err_set(err, CAIRN_INTERNAL, "a compressed message is no gzip");
+		return cairn_err_set(err, CAIRN_INTERNAL,
+				     "a compressed message is not in gzip format");
 	*ret = cairn_take(msg);
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "grpc_reflection.pb-c.h"
 #include "net/grpc/call.h"
+#include "net/grpc/call_places.h"
 #include "net/grpc/grpc_server_impl.h"
 #include "proto/descriptors.h"
 #include "proto/message.h"
@@ -25,6 +26,7 @@ struct net_reflection {
 	struct net_server *server;
 	struct proto_bytes sets[NET_REFLECTION_SETS_MAX];
 	size_t n_sets;
+	struct net_call_places callers;
 };
 
 typedef Grpc__Reflection__V1__ServerReflectionRequest request_t;
@@ -155,7 +157,7 @@ static int reflection_answer(struct net_reflection *r, struct net_call *call, re
 	}
 }
 
-static int reflection_info(struct net_call *call, void *arg, struct cairn_err *err)
+static int reflection_serve(struct net_reflection *r, struct net_call *call, struct cairn_err *err)
 {
 	const uint8_t *data;
 	size_t n;
@@ -167,10 +169,25 @@ static int reflection_info(struct net_call *call, void *arg, struct cairn_err *e
 		rc = proto_unpack(&grpc__reflection__v1__server_reflection_request__descriptor,
 				  data, n, &message, err);
 		if (rc == 0)
-			rc = reflection_answer(arg, call, (request_t *)message, err);
+			rc = reflection_answer(r, call, (request_t *)message, err);
 		if (rc != 0)
 			return rc;
 	}
+	return rc;
+}
+
+static int reflection_info(struct net_call *call, void *arg, struct cairn_err *err)
+{
+	struct net_reflection *r = arg;
+	struct net_call_place place;
+	int rc = net_call_places_enter(&r->callers, call, &place, err);
+
+	if (rc != 0)
+		return rc;
+	rc = reflection_serve(r, call, err);
+	if (rc == 0)
+		rc = net_call_places_check(&r->callers, &place, err);
+	net_call_places_leave(&r->callers, &place);
 	return rc;
 }
 
@@ -189,9 +206,10 @@ int net_reflection_new(struct net_server *server, struct net_reflection **ret,
 	if (!r)
 		return cairn_err_nomem(err, "reflection");
 	r->server = server;
+	net_call_places_init(&r->callers);
 	rc = net_server_add(server, methods, sizeof(methods) / sizeof(methods[0]), err);
 	if (rc != 0) {
-		free(r);
+		net_reflection_free(r);
 		return rc;
 	}
 	*ret = r;
@@ -200,6 +218,9 @@ int net_reflection_new(struct net_server *server, struct net_reflection **ret,
 
 void net_reflection_free(struct net_reflection *r)
 {
+	if (!r)
+		return;
+	net_call_places_done(&r->callers);
 	free(r);
 }
 

@@ -175,7 +175,7 @@ void net_relay_data(struct net_relay *relay, const uint8_t *data, size_t n)
 			break;
 		case GRPC_BAD_FLAG:
 			relay_refuse(relay, CAIRN_INTERNAL,
-				     "upstream sent bytes that are no message");
+				     "upstream sent bytes that are not a message");
 			return;
 		case GRPC_TOO_LARGE:
 			relay_refuse(relay, CAIRN_NO_SPACE,

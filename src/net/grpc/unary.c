@@ -24,6 +24,6 @@ int net_unary(struct net_channel *channel, const char *path, uint64_t timeout_ms
 		return cairn_err_set(err, CAIRN_INVALID, "the request is too large");
 	rc = net_rpc_unary(channel, &options, bytes.data, bytes.len, &answer, &n, err);
 	if (!rc && proto_unpack(type, answer, n, ret, err) != 0)
-		rc = cairn_err_set(err, CAIRN_INTERNAL, "the answer is no message of %s", path);
+		rc = cairn_err_set(err, CAIRN_INTERNAL, "the answer is not a message of %s", path);
 	return rc;
 }

@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -15,9 +14,11 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "base/wait.h"
 #include "net/http/http_impl.h"
 #include "net/http/http_server_impl.h"
+#include "net/limit_events.h"
 #include "net/tls/tls_settings.h"
 
 #define CROWD 64 /* connections whose memory is worth returning */
@@ -37,6 +38,21 @@ static bool set_busy(struct net_http_connection *connection, bool busy)
 	return !connection->server->stopping;
 }
 
+/* A certificate counts only as long as its authority does. */
+static void identify(struct net_http_connection *connection, struct net_http *http)
+{
+	struct ssl_st *ssl = connection->stream.ssl;
+
+	if (!net_tls_trusts(connection->tls, ssl, &connection->tls_seen)) {
+		net_limit_count(NET_LIMIT_CERTIFICATE);
+		http->close = true;
+		return;
+	}
+	if (net_tls_peer_subject(ssl, http->subject, sizeof(http->subject)))
+		net_http_trust(http, NET_SLOT_KNOWN);
+	(void)net_tls_peer_name(ssl, http->name, sizeof(http->name));
+}
+
 /* Serves the next request; false when it was the last. */
 static bool serve_one(struct net_http_connection *connection, struct cairn_buf *in, bool last)
 {
@@ -50,16 +66,15 @@ static bool serve_one(struct net_http_connection *connection, struct cairn_buf *
 				.close = last};
 	bool more;
 
+	if (last)
+		net_limit_count(NET_LIMIT_REQUESTS);
 	cairn_buf_init(&http.fields, NET_HTTP_REPLY_FIELDS_MAX);
-	if (connection->stream.ssl) {
-		if (net_tls_peer_subject(connection->stream.ssl, http.subject,
-					 sizeof(http.subject)))
-			net_http_trust(&http, NET_SLOT_KNOWN);
-		(void)net_tls_peer_name(connection->stream.ssl, http.name, sizeof(http.name));
-	}
+	if (connection->stream.ssl)
+		identify(connection, &http);
 	more = net_http_serve(&http, server->routes, server->n_routes);
 	cairn_buf_done(&http.fields);
 	cairn_buf_done(&http.body);
+	net_http_uncharge(&http);
 	return more;
 }
 
@@ -73,7 +88,10 @@ static bool wait_request(struct net_http_connection *connection, const struct ca
 
 	if (in->len > 0 || (connection->stream.ssl && SSL_has_pending(connection->stream.ssl)))
 		return true;
-	return poll(&fd, 1, idle_ms > INT32_MAX ? INT32_MAX : (int)idle_ms) > 0;
+	if (poll(&fd, 1, idle_ms > INT32_MAX ? INT32_MAX : (int)idle_ms) > 0)
+		return true;
+	net_limit_count(first ? NET_LIMIT_FIRST_BYTE_TIME : NET_LIMIT_IDLE_TIME);
+	return false;
 }
 
 /* Delays unauthenticated peers that send many requests. False if the connection was
@@ -83,7 +101,10 @@ static bool http_connection_wait_turn(struct net_http_connection *connection)
 	struct pollfd fd = {.fd = connection->stream.fd};
 	uint64_t ms = net_slot_pace(connection->server->shares, &connection->slot);
 
-	return ms == 0 || poll(&fd, 1, (int)ms) <= 0;
+	if (ms == 0)
+		return true;
+	net_limit_count(NET_LIMIT_REQUEST_RATE);
+	return poll(&fd, 1, (int)ms) <= 0;
 }
 
 static int http_connection_shake_hands(struct net_http_connection *connection, uint64_t until)
@@ -106,6 +127,8 @@ static int http_connection_shake_hands(struct net_http_connection *connection, u
 			return rc;
 		rc = net_http_stream_wait(&connection->stream, until);
 	} while (rc == 0);
+	if (rc == CAIRN_DEADLINE)
+		net_limit_count(NET_LIMIT_HANDSHAKE_TIME);
 	return rc;
 }
 
@@ -189,20 +212,13 @@ bool net_http_start_thread(pthread_t *ret, bool detached, void *(*run)(void *), 
 			   const char *name)
 {
 	pthread_attr_t attr;
-	sigset_t all, old;
 	int rc;
 
 	pthread_attr_init(&attr);
 	if (detached)
 		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	/* Signals are for the main thread. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(ret, &attr, run, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	rc = cairn_thread_start(ret, &attr, detached ? NULL : name, run, arg);
 	pthread_attr_destroy(&attr);
-	if (rc == 0 && !detached)
-		pthread_setname_np(*ret, name);
 	return rc == 0;
 }
 
@@ -223,6 +239,7 @@ struct net_http_connection *net_http_connection_new(struct net_http_server *serv
 		return NULL;
 	}
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	net_http_stream_limit_unsent(&connection->stream, true);
 	return connection;
 }
 
@@ -254,8 +271,10 @@ static bool wait_for_threads(struct net_http_server *server, bool crowd)
 	uint64_t until = cairn_after_ms(THREADS_WAIT_MS);
 
 	while (server->n_connections / slack > server->limits.connections)
-		if (!crowd || !cairn_cond_wait_until(&server->ended, &server->lock, until))
+		if (!crowd || !cairn_cond_wait_until(&server->ended, &server->lock, until)) {
+			net_limit_count(NET_LIMIT_THREADS);
 			return false;
+		}
 	return true;
 }
 

@@ -263,6 +263,9 @@ int net_http_head_parse(char *bytes, size_t n, struct net_http_head *ret)
 	if (status == 0 && field_count(ret, "host") != 1 &&
 	    (ret->minor == 1 || field_count(ret, "host") > 1))
 		status = BAD_REQUEST;
+	/* Software in front of us might check another one than we do. */
+	if (status == 0 && field_count(ret, "authorization") > 1)
+		status = BAD_REQUEST;
 	if (status == 0)
 		status = find_body(ret);
 	if (status == 0)

@@ -29,6 +29,8 @@ struct net_http {
 	struct cairn_buf *in;  /* received bytes; the head is parsed in place */
 	struct net_http_head head;
 	struct cairn_buf body;
+	struct net_share *share; /* that `charged` bytes of the body were charged to */
+	size_t charged;
 	char peer[64];     /* its address; "" until first requested */
 	char subject[256]; /* "" without a certificate */
 	char name[256];    /* the subject's common name, or "" */
@@ -43,6 +45,9 @@ struct net_http {
 /* Serves one request that begins in `http->in` or is yet to arrive. True when
  * the connection may continue with the next. */
 bool net_http_serve(struct net_http *http, const struct net_http_route *routes, size_t n_routes);
+
+/* Releases what the request's body was charged. */
+void net_http_uncharge(struct net_http *http);
 
 /* Answers a request that never reached a handler, and requests that the
  * connection be closed. */

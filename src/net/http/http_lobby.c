@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -16,11 +17,18 @@
 #include "base/mem.h"
 #include "base/wait.h"
 #include "net/http/http_server_impl.h"
+#include "net/limit_events.h"
 #include "net/loop.h"
 
 #define EVENTS 64
 
+/* A connection of a crowd gets a thread when as much has arrived as the shortest request head
+ * ("GET / HTTP/1.0" and an empty line) or ClientHello has. */
+#define HEAD_BYTES  18
+#define HELLO_BYTES 50
+
 struct net_http_lobby {
+	struct net_http_server *server;
 	int epoll_fd, wake_fd;
 	pthread_t thread;
 	bool runs;
@@ -32,18 +40,21 @@ struct net_http_lobby {
 	struct net_http_connection *first, *last;
 };
 
-int net_http_lobby_new(struct net_http_lobby **ret, struct cairn_err *err)
+int net_http_lobby_new(struct net_http_server *server, struct net_http_lobby **ret,
+		       struct cairn_err *err)
 {
 	struct net_http_lobby *lobby = cairn_calloc(1, sizeof(*lobby));
 	struct epoll_event wake = {.events = EPOLLIN};
 
 	if (!lobby)
 		return cairn_err_nomem(err, "HTTP server");
+	lobby->server = server;
 	pthread_mutex_init(&lobby->lock, NULL);
 	lobby->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	lobby->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (lobby->epoll_fd < 0 || lobby->wake_fd < 0 ||
-	    epoll_ctl(lobby->epoll_fd, EPOLL_CTL_ADD, lobby->wake_fd, &wake) != 0) {
+	    epoll_ctl(lobby->epoll_fd, EPOLL_CTL_ADD, lobby->wake_fd, &wake) != 0 ||
+	    epoll_ctl(lobby->epoll_fd, EPOLL_CTL_ADD, server->acceptor.crowded_fd, &wake) != 0) {
 		int rc = cairn_err_sys(err, errno, "HTTP server");
 
 		net_http_lobby_free(lobby);
@@ -64,6 +75,11 @@ void net_http_lobby_free(struct net_http_lobby *lobby)
 }
 
 /* --- the list --- */
+
+static void await_bytes(const struct net_http_connection *connection, int n)
+{
+	(void)setsockopt(connection->stream.fd, SOL_SOCKET, SO_RCVLOWAT, &n, sizeof(n));
+}
 
 /* Appends and watches it; true if the list was empty. The thread may free the connection as
  * soon as the lock is released. If it cannot be watched, it is closed at its time. */
@@ -111,10 +127,12 @@ static void lobby_leave(struct net_http_lobby *lobby, struct net_http_connection
 {
 	lobby_remove(lobby, connection);
 	(void)epoll_ctl(lobby->epoll_fd, EPOLL_CTL_DEL, connection->stream.fd, NULL);
-	if (speaks && !atomic_load(&connection->slot.displaced))
+	if (speaks && !atomic_load(&connection->slot.displaced)) {
+		await_bytes(connection, 1);
 		net_http_connection_begin(connection);
-	else
+	} else {
 		net_http_connection_drop(connection);
+	}
 }
 
 /* Closes connections that were silent for too long; returns the time until the next one, in
@@ -125,12 +143,23 @@ static int lobby_expire(struct net_http_lobby *lobby)
 	struct net_http_connection *oldest;
 	uint64_t now = cairn_monotonic_ns();
 
-	while ((oldest = lobby_oldest(lobby)) && oldest->lobby_until_ns <= now)
+	while ((oldest = lobby_oldest(lobby)) && oldest->lobby_until_ns <= now) {
+		net_limit_count(NET_LIMIT_FIRST_BYTE_TIME);
 		lobby_leave(lobby, oldest, false);
+	}
 	return oldest ? (int)((oldest->lobby_until_ns - now) / CAIRN_NS_PER_MS) + 1 : -1;
 }
 
-/* Only this thread removes connections, so every event refers to one that still exists. */
+static int lobby_wait_ms(struct net_http_lobby *lobby)
+{
+	int accept_ms = net_http_acceptor_serve_crowded(lobby->server);
+	int expire_ms = lobby_expire(lobby);
+
+	return expire_ms < 0 || (accept_ms >= 0 && accept_ms < expire_ms) ? accept_ms : expire_ms;
+}
+
+/* Only this thread removes connections, so every event refers to one that still exists. Events
+ * without a connection only make it look again. */
 static void *lobby_run(void *arg)
 {
 	struct net_http_lobby *lobby = arg;
@@ -138,7 +167,7 @@ static void *lobby_run(void *arg)
 
 	net_loop_yield_to_others(NULL);
 	while (!atomic_load(&lobby->stop)) {
-		int n = epoll_wait(lobby->epoll_fd, events, EVENTS, lobby_expire(lobby));
+		int n = epoll_wait(lobby->epoll_fd, events, EVENTS, lobby_wait_ms(lobby));
 
 		for (int i = 0; i < n; i++) {
 			if (events[i].data.ptr)
@@ -164,7 +193,7 @@ void net_http_lobby_stop(struct net_http_lobby *lobby)
 	if (!lobby || !lobby->runs)
 		return;
 	atomic_store(&lobby->stop, true);
-	(void)eventfd_write(lobby->wake_fd, 1);
+	net_http_lobby_wake(lobby);
 	pthread_join(lobby->thread, NULL);
 	lobby->runs = false;
 	while ((connection = lobby_oldest(lobby)))
@@ -176,6 +205,12 @@ void net_http_lobby_add(struct net_http_lobby *lobby, struct net_http_connection
 	const struct net_http_limits *l = &connection->server->limits;
 
 	connection->lobby_until_ns = cairn_after_ms(connection->tls ? l->header_ms : l->first_ms);
+	await_bytes(connection, connection->tls ? HELLO_BYTES : HEAD_BYTES);
 	if (lobby_append(lobby, connection)) /* the thread waits without a timeout */
-		(void)eventfd_write(lobby->wake_fd, 1);
+		net_http_lobby_wake(lobby);
+}
+
+void net_http_lobby_wake(struct net_http_lobby *lobby)
+{
+	(void)eventfd_write(lobby->wake_fd, 1);
 }

@@ -7,10 +7,15 @@
 #include "base/err.h"
 #include "net/http/http_chunk.h"
 #include "net/http/http_impl.h"
+#include "net/limit_events.h"
 #include "net/peer.h"
 #include "net/tls/tls_settings.h"
 
 #define READ_PIECE 8192
+
+/* The memory of a body beyond its first bytes is charged to the peer's address, in steps. */
+#define BODY_FREE_BYTES (16U << 10)
+#define BODY_STEP_BYTES (64U << 10)
 
 const char *net_http_method(const struct net_http *http)
 {
@@ -58,11 +63,6 @@ const char *net_http_peer(struct net_http *http)
 	return http->peer;
 }
 
-const char *net_http_tls_subject(const struct net_http *http)
-{
-	return *http->subject ? http->subject : NULL;
-}
-
 const char *net_http_tls_name(const struct net_http *http)
 {
 	return *http->name ? http->name : NULL;
@@ -71,6 +71,8 @@ const char *net_http_tls_name(const struct net_http *http)
 void net_http_trust(struct net_http *http, enum net_slot_trust trust)
 {
 	net_slot_trust(http->shares, http->slot, trust);
+	if (trust >= NET_SLOT_KNOWN)
+		net_http_stream_limit_unsent(http->stream, false);
 }
 
 bool net_http_tls_verify(const struct net_http *http, const char *ca_pem)
@@ -125,10 +127,13 @@ static size_t read_head(struct net_http *http)
 		}
 		seen = http->in->len;
 		n = read_more(http, http->limits->header_bytes, until);
-		if (n == CAIRN_NO_SPACE)
+		if (n == CAIRN_NO_SPACE) {
+			net_limit_count(NET_LIMIT_HEADER_BYTES);
 			net_http_refuse(http, 431, "request head is too large\n");
-		else if (n == CAIRN_DEADLINE && begun)
+		} else if (n == CAIRN_DEADLINE && begun) {
+			net_limit_count(NET_LIMIT_HEADER_TIME);
 			net_http_refuse(http, 408, "request head took too long\n");
+		}
 		if (n <= 0)
 			return 0;
 	}
@@ -168,6 +173,30 @@ static const struct net_http_route *find_route(const struct net_http_route *rout
 	return best;
 }
 
+/* False if the body exceeds a share; `body_bytes` limits only one of them. */
+static bool charge_body(struct net_http *http)
+{
+	size_t n = BODY_STEP_BYTES;
+
+	if (http->body.len <= http->charged + BODY_FREE_BYTES)
+		return true;
+	if (!http->share)
+		http->share = net_slot_share(http->shares, http->slot);
+	if (!net_share_charge(http->shares, http->share, n, net_slot_is_known(http->slot)))
+		return false;
+	http->charged += n;
+	return true;
+}
+
+void net_http_uncharge(struct net_http *http)
+{
+	if (http->charged > 0)
+		net_share_uncharge(http->shares, http->share, http->charged);
+	net_share_unref(http->shares, http->share);
+	http->charged = 0;
+	http->share = NULL;
+}
+
 static int read_body_plain(struct net_http *http, size_t max, uint64_t until)
 {
 	uint64_t left = http->head.length;
@@ -182,6 +211,8 @@ static int read_body_plain(struct net_http *http, size_t max, uint64_t until)
 		left -= take;
 		if (cairn_buf_failed(&http->body))
 			return 413;
+		if (!charge_body(http))
+			return 503;
 		if (left > 0) {
 			long n = read_more(http, READ_PIECE, until);
 
@@ -205,6 +236,8 @@ static int read_body_chunked(struct net_http *http, uint64_t until)
 		cairn_buf_consume(http->in, used);
 		if (status)
 			return status == 1 ? 0 : status;
+		if (!charge_body(http))
+			return 503;
 		n = read_more(http, READ_PIECE, until);
 		if (n <= 0)
 			return n == CAIRN_DEADLINE ? 408 : -1;
@@ -288,10 +321,16 @@ bool net_http_serve(struct net_http *http, const struct net_http_route *routes, 
 		return false;
 	}
 	route = find_route(routes, n_routes, &http->head, &known);
-	http->body.max = route && route->body_max ? route->body_max : http->limits->body_bytes;
+	http->body.max = !route            ? BODY_FREE_BYTES
+			 : route->body_max ? route->body_max
+					   : http->limits->body_bytes;
 	status = http_request_read_body(http, http->body.max);
 	if (status < 0)
 		return false;
+	if (status == 408)
+		net_limit_count(NET_LIMIT_REQUEST_TIME);
+	else if (status == 413)
+		net_limit_count(NET_LIMIT_MESSAGE_BYTES);
 	if (status > 0)
 		net_http_refuse(http, status, "bad request body\n");
 	else if (route)

@@ -38,22 +38,26 @@ struct net_http_limits {
 	                          on accept. Private key operations, threads. 512 */
 	uint32_t handshakes_per_second; /* and how fast that refills. 64 */
 	uint32_t requests_burst;        /* of the strangers of one address at once; more are put
-	                          off. Cheap requests in large numbers. 1000 */
-	uint32_t requests_per_second;   /* and how fast that refills. 200 */
-	uint32_t key_updates;           /* TLS key updates of one connection. 100 */
+	                          off. Cheap requests in large numbers. 256 */
+	uint32_t requests_per_second;   /* and how fast that refills. 64 */
+	uint32_t key_updates;           /* TLS key updates of one connection. 32 */
 	uint32_t requests;     /* on one connection; the last reply says that it closes. One peer
 	                          keeping its place for ever. 10000 */
 	uint32_t header_bytes; /* of a request's head. Header bomb. 16 KiB */
 	size_t body_bytes;     /* of a request's body, unless its route says more. 1 MiB */
-	uint64_t header_ms;    /* from accept to the end of the TLS handshake; from the first
+	size_t request_bytes;  /* bodies of all requests beyond their first 16 KiB; more are
+	                          refused with 503. Strangers get three quarters. Bodies on many
+	                          connections. 32 MiB */
+	size_t request_bytes_each; /* the same, of one peer address. 8 MiB */
+	uint64_t header_ms;        /* from accept to the end of the TLS handshake; from the first
 	                          byte of a head to its last. Slow headers. 10 s */
-	uint64_t first_ms;     /* from the handshake or accept to the first byte of a request.
+	uint64_t first_ms;         /* from the handshake or accept to the first byte of a request.
 	                          Silent connections. 5 s */
-	uint64_t body_ms;      /* for a whole body. Slow body. 60 s */
-	uint64_t idle_ms;      /* between requests. Idle connections. Longer than the 90 s of
+	uint64_t body_ms;          /* for a whole body. Slow body. 60 s */
+	uint64_t idle_ms;          /* between requests. Idle connections. Longer than the 90 s of
 	                          Go's clients, API servers among them: who closes second never
 	                          closes under a request that is on its way. 120 s */
-	uint64_t stall_ms;     /* a peer that takes nothing of a reply. Slow reader. 30 s */
+	uint64_t stall_ms;         /* a peer that takes nothing of a reply. Slow reader. 30 s */
 };
 
 /* Answers with one of the net_http_reply functions and returns 0. If it returns a
@@ -121,9 +125,6 @@ const void *net_http_body(const struct net_http *http, size_t *ret_len);
 /* Address of the peer: "10.0.0.7:5123", "[fd00::7]:5123"; "" when the peer has
  * disconnected. */
 const char *net_http_peer(struct net_http *http);
-
-/* Subject of the peer's verified certificate; NULL without one. */
-const char *net_http_tls_subject(const struct net_http *http);
 
 /* Declares that the peer has authenticated, or is a probe, which decides
  * whether its connection is displaced when there are too many (net/shares.h). A

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Internal header of the HTTP/1.1 server's connections: http_server.c (listeners, start and
- * end), http_lobby.c (crowds before their first byte), http_connection.c (the thread of a
- * connection). */
+/* Internal header of the HTTP/1.1 server's connections: http_server.c (start and end),
+ * http_acceptor.c (listeners), http_lobby.c (crowds before their first byte), http_connection.c
+ * (the thread of a connection). */
 #ifndef CAIRN_NET_HTTP_SERVER_IMPL_H
 #define CAIRN_NET_HTTP_SERVER_IMPL_H
 
@@ -12,11 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "net/http/http_acceptor.h"
 #include "net/http/http_impl.h"
 #include "net/shares.h"
 #include "net/turns.h"
 
-#define NET_HTTP_LISTENERS_MAX  4
 #define NET_HTTP_NAME_MAX_BYTES 8
 
 struct net_http_lobby;
@@ -28,15 +28,11 @@ struct net_http_connection {
 	struct net_http_connection *prev, *next;
 	struct net_http_server *server;
 	struct net_tls *tls;
+	uint64_t tls_seen; /* for net_tls_trusts() */
 	struct net_http_stream stream;
 	struct net_slot slot;
 	uint64_t lobby_until_ns;
 	bool busy; /* between the first byte of a request and the end of its reply */
-};
-
-struct net_http_listener {
-	int fd;
-	struct net_tls *tls;
 };
 
 struct net_http_server {
@@ -45,17 +41,12 @@ struct net_http_server {
 	struct net_http_limits limits;
 	struct net_http_route routes[NET_HTTP_ROUTES_MAX];
 	size_t n_routes;
-	struct net_http_listener listeners[NET_HTTP_LISTENERS_MAX];
-	size_t n_listeners;
 	struct net_shares *shares;
 	struct net_http_lobby *lobby;
 	struct net_turns turns; /* handshakes of crowds take turns */
-	int wake_fd;            /* of the acceptor */
-	pthread_t acceptor;
-	bool started;
 
+	struct net_http_acceptor acceptor;
 	atomic_bool trim;     /* for the acceptor: return memory to the system */
-	atomic_bool closing;  /* no further connection */
 	atomic_bool stopping; /* no further request */
 	atomic_bool cut;      /* no further byte */
 

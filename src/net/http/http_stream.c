@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "net/http/http_stream.h"
+#include "net/limit_events.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -13,6 +14,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
+
+/* The kernel allows twice as much, and otherwise up to 4 MiB (net.ipv4.tcp_wmem). */
+#define UNSENT_BYTES (32 << 10)
 
 #define ALERT_MS    500
 #define ALERT_BYTES (64U << 10)
@@ -66,6 +70,7 @@ void net_http_stream_drop(const struct net_http_stream *stream)
 
 	if (shutdown(stream->fd, SHUT_WR) != 0)
 		return;
+	/* close() with unread input sends a reset, at which the peer may discard our last bytes. */
 	while (left > 0 && wait_ready(stream, POLLIN, until) == 0) {
 		ssize_t n =
 			read(stream->fd, dropped, left < sizeof(dropped) ? left : sizeof(dropped));
@@ -89,14 +94,32 @@ static void http_stream_count_message(int writing, int version, int type, const 
 	message = *(const unsigned char *)bytes;
 	if (message != SSL3_MT_KEY_UPDATE && message != SSL3_MT_CLIENT_HELLO)
 		return;
-	if (++stream->key_updates > stream->key_updates_max)
-		(void)shutdown(stream->fd, SHUT_RDWR);
+	if (++stream->key_updates <= stream->key_updates_max)
+		return;
+	net_limit_count(NET_LIMIT_KEY_UPDATES);
+	/* This callback cannot fail; the next read or write of the socket does. */
+	(void)shutdown(stream->fd, SHUT_RDWR);
 }
 
 void net_http_stream_limit_updates(struct net_http_stream *stream)
 {
 	SSL_set_msg_callback(stream->ssl, http_stream_count_message);
 	SSL_set_msg_callback_arg(stream->ssl, stream);
+}
+
+void net_http_stream_limit_unsent(struct net_http_stream *stream, bool limit)
+{
+	int bytes = UNSENT_BYTES, by_the_kernel = 0;
+
+	if (stream->unsent_limited == limit)
+		return;
+	stream->unsent_limited = limit;
+	/* SO_SNDBUF also ends the kernel's own sizing, which only SO_BUF_LOCK (Linux 5.14) resumes. */
+	if (limit)
+		(void)setsockopt(stream->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	else
+		(void)setsockopt(stream->fd, SOL_SOCKET, SO_BUF_LOCK, &by_the_kernel,
+				 sizeof(by_the_kernel));
 }
 
 int net_http_stream_accept(struct net_http_stream *stream)
@@ -185,6 +208,8 @@ int net_http_stream_write(struct net_http_stream *stream, const void *data, size
 	while (n > 0) {
 		long done = write_some(stream, p, n, until);
 
+		if (done == CAIRN_DEADLINE)
+			net_limit_count(NET_LIMIT_STALL_TIME);
 		if (done < 0)
 			return (int)done;
 		if (done > 0)

@@ -15,11 +15,16 @@ struct net_http_stream {
 	struct ssl_st *ssl;
 	uint32_t key_updates, key_updates_max; /* including renegotiations, by the peer */
 	bool accepted;                         /* the handshake is over */
+	bool unsent_limited;
 };
 
 /* Disconnects a TLS peer that exceeds key_updates_max: OpenSSL would process
  * them for as long as they arrive, regardless of the deadline. */
 void net_http_stream_limit_updates(struct net_http_stream *stream);
+
+/* Limits the bytes that the kernel keeps for the peer, 64 KiB, or leaves them to the kernel. An
+ * unauthenticated peer that reads nothing would otherwise use megabytes. */
+void net_http_stream_limit_unsent(struct net_http_stream *stream, bool limit);
 
 /* All return CAIRN_DEADLINE when `until` (monotonic nanoseconds) comes first
  * and CAIRN_CANCELLED when the connection is broken. */

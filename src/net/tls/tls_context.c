@@ -74,6 +74,7 @@ static int use_chain(SSL_CTX *ctx, BIO *bio, const char *name, struct cairn_err 
 		cairn_cleanup(X509_freep) X509 *cert = NULL;
 
 		cert = PEM_read_bio_X509(bio, NULL, no_passphrase, NULL);
+		/* No further PEM block: the end of the text. */
 		if (!cert && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE) {
 			ERR_clear_error();
 			return 0;

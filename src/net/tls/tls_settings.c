@@ -382,3 +382,29 @@ bool net_tls_peer_name(const struct ssl_st *session, char *out, size_t cap)
 	OPENSSL_free(text);
 	return good;
 }
+
+bool net_tls_trusts(struct net_tls *tls, struct ssl_st *session, uint64_t *seen)
+{
+	X509 *cert = SSL_get0_peer_certificate(session);
+	uint64_t reloads;
+	SSL_CTX *ctx;
+	bool good;
+
+	if (!cert)
+		return true;
+	if (X509_cmp_current_time(X509_get0_notAfter(cert)) <= 0)
+		return false;
+	{
+		cairn_scoped_lock(&tls->lock);
+		ctx = tls->ctx;
+		reloads = tls->info.reloads;
+		good = SSL_get_SSL_CTX(session) == ctx || *seen == reloads;
+		if (good || SSL_CTX_up_ref(ctx) != 1)
+			return good;
+	}
+	good = net_tls_verify_chain(session, SSL_CTX_get_cert_store(ctx));
+	SSL_CTX_free(ctx);
+	if (good)
+		*seen = reloads;
+	return good;
+}

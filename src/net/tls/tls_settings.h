@@ -24,6 +24,7 @@
 struct cairn_err;
 struct net_tls;
 struct ssl_st; /* OpenSSL's SSL */
+struct x509_store_st;
 
 /* Maximum size of a certificate chain, a key or a bundle of authorities; real
  * ones are far smaller. */
@@ -115,5 +116,14 @@ bool net_tls_peer_name(const struct ssl_st *session, char *out, size_t cap);
  * is valid now. The handshake checked it against the authorities at that time; a
  * connection may outlast them. */
 bool net_tls_peer_verify(struct ssl_st *ssl, const char *ca_pem);
+
+/* True if the peer of a session of `tls` showed no certificate, or one that the current
+ * authorities signed and that has not expired: a connection may outlast the authorities of its
+ * handshake. `seen` is 0 before the first call for a session; it keeps the chain from being
+ * verified again without a reload. From any thread. */
+bool net_tls_trusts(struct net_tls *tls, struct ssl_st *session, uint64_t *seen);
+
+/* The same for given authorities; part of the two above. */
+bool net_tls_verify_chain(struct ssl_st *session, struct x509_store_st *store);
 
 #endif

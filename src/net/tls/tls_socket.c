@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "net/limit_events.h"
 #include "net/scratch.h"
 #include "net/tls/tls_records.h"
 
@@ -85,6 +86,7 @@ static void tls_socket_count_message(int writing, int version, int type, const v
 		return;
 	/* OpenSSL processes everything from one read(2) before it returns. */
 	if (++wire->key_updates > KEY_UPDATES_AT_ONCE) {
+		net_limit_count(NET_LIMIT_KEY_UPDATES);
 		wire->at_end = true;
 		wire->raw_len = 0;
 	}
@@ -109,6 +111,8 @@ int net_tls_socket_init(struct net_tls_socket *wire, int fd, struct ssl_st *ssl,
 	SSL_set_bio(ssl, bio, bio);
 	SSL_set_msg_callback(ssl, tls_socket_count_message);
 	SSL_set_msg_callback_arg(ssl, wire);
+	/* An idle connection keeps no buffers. The data of a write is in memory that the loop's
+	 * connections share, so it moves. */
 	SSL_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
 				  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	return 0;
@@ -160,7 +164,7 @@ static int tls_socket_keep(struct net_tls_socket *wire, const uint8_t *data, siz
 {
 	if (n == 0)
 		return 0;
-	if (wire->unsent.data)
+	if (wire->unsent.data) /* the peer did not read what came before */
 		wire->kept_blocked += n;
 	if (net_unsent_add(&wire->unsent, &wire->scratch->spare, data, n))
 		return 0;
@@ -368,6 +372,7 @@ int net_tls_socket_flush(struct net_tls_socket *wire, struct cairn_err *err)
 
 void net_tls_socket_close_notify(struct net_tls_socket *wire)
 {
+	/* Behind unsent bytes the alert would never leave, or arrive inside of a record. */
 	if (!wire->ssl || !wire->established || wire->failed || wire->unsent.data)
 		return;
 	ERR_clear_error();

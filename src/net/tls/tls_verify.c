@@ -26,12 +26,17 @@ static X509_STORE *store_of(const char *ca_pem)
 	return store;
 }
 
-static bool tls_verify_verify(X509_STORE *store, X509 *cert, STACK_OF(X509) * chain)
+bool net_tls_verify_chain(struct ssl_st *session, struct x509_store_st *store)
 {
-	X509_STORE_CTX *context = X509_STORE_CTX_new();
-	bool good = context && X509_STORE_CTX_init(context, store, cert, chain) == 1 &&
-		    X509_STORE_CTX_set_purpose(context, X509_PURPOSE_SSL_CLIENT) == 1 &&
-		    X509_verify_cert(context) == 1;
+	X509 *cert = SSL_get0_peer_certificate(session);
+	X509_STORE_CTX *context = cert ? X509_STORE_CTX_new() : NULL;
+	bool good =
+		context &&
+		X509_STORE_CTX_init(context, store, cert, SSL_get_peer_cert_chain(session)) == 1 &&
+		X509_STORE_CTX_set_purpose(context, SSL_is_server(session)
+							    ? X509_PURPOSE_SSL_CLIENT
+							    : X509_PURPOSE_SSL_SERVER) == 1 &&
+		X509_verify_cert(context) == 1;
 
 	X509_STORE_CTX_free(context);
 	ERR_clear_error();
@@ -40,9 +45,8 @@ static bool tls_verify_verify(X509_STORE *store, X509 *cert, STACK_OF(X509) * ch
 
 bool net_tls_peer_verify(struct ssl_st *ssl, const char *ca_pem)
 {
-	X509 *cert = SSL_get0_peer_certificate(ssl);
-	X509_STORE *store = cert ? store_of(ca_pem) : NULL;
-	bool good = store && tls_verify_verify(store, cert, SSL_get_peer_cert_chain(ssl));
+	X509_STORE *store = SSL_get0_peer_certificate(ssl) ? store_of(ca_pem) : NULL;
+	bool good = store && net_tls_verify_chain(ssl, store);
 
 	X509_STORE_free(store);
 	return good;

@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "net/tls/tls_settings.h"
 
 #define SIGNS                                                                                   \
@@ -102,14 +103,8 @@ static void tls_watch_release(struct net_tls_watch *watch)
 
 static int tls_watch_start_thread(struct net_tls_watch *watch, struct cairn_err *err)
 {
-	sigset_t all, old;
-	int rc;
+	int rc = cairn_thread_start(&watch->thread, NULL, NULL, tls_watch_run, watch);
 
-	/* Signals are for the main thread. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&watch->thread, NULL, tls_watch_run, watch);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return rc ? cairn_err_sys(err, rc, "start TLS watch") : 0;
 }
 

@@ -76,7 +76,7 @@ static int aggapi_publish_make_object(const struct aggapi_publish_options *o, js
 	return rc;
 }
 
-static void aggapi_publish_told(const json_t *object, const struct cairn_err *failure)
+static void aggapi_publish_result(const json_t *object, const struct cairn_err *failure)
 {
 	if (failure)
 		cairn_log(CAIRN_LOG_WARN, "DriverDiscovery is not published",
@@ -93,7 +93,7 @@ int aggapi_publish(struct kube_client *client, const struct aggapi_publish_optio
 	struct kube_publish_options how = {.resource = &kube_driverdiscoveries,
 					   .ca_file = options->ca_file,
 					   .ca_path = ca_path,
-					   .told = aggapi_publish_told,
+					   .on_result = aggapi_publish_result,
 					   .field_manager = "cairn-cbt-http"};
 	int rc = aggapi_publish_make_object(options, &how.object, err);
 

@@ -19,6 +19,7 @@
 #include "net/http/http_head.h"
 #include "net/http/http_server.h"
 #include "net/metrics.h"
+#include "older/aggapi/aggapi_audit.h"
 #include "older/aggapi/aggapi_status.h"
 #include "older/aggapi/delta_create.h"
 #include "older/aggapi/document.h"
@@ -26,7 +27,7 @@
 #include "older/aggapi/pass_query.h"
 #include "older/aggapi/pass_request.h"
 #include "older/aggapi/passed_kinds.h"
-#include "older/aggapi/path.h"
+#include "older/aggapi/request.h"
 #include "older/aggapi/trust.h"
 
 struct aggapi_server {
@@ -36,16 +37,6 @@ struct aggapi_server {
 	struct aggapi_kinds *kinds;
 	struct net_metric *requests;
 	struct net_metric *seconds;
-};
-
-/* One request in progress. */
-struct asked {
-	struct net_http *http;
-	struct aggapi_path path;
-	char method[16]; /* in lower case */
-	const char *verb;
-	struct kube_caller caller;
-	struct kube_user *user;
 };
 
 static bool field_at(const void *request, size_t i, const char **ret_name, const char **ret_value)
@@ -60,7 +51,8 @@ static bool is_signed(const void *request, const char *ca_pem)
 
 /* The front proxy acts for users and shows its certificate; all other clients authenticate
  * with their own token. The headers are ignored without the certificate. */
-static int aggapi_server_identify(struct aggapi_server *s, struct asked *a, struct cairn_err *err)
+static int aggapi_server_identify(struct aggapi_server *s, struct aggapi_request *a,
+				  struct cairn_err *err)
 {
 	const char *token = kube_bearer_token(net_http_field(a->http, "authorization"));
 	kube_auto_json json_t *info = NULL;
@@ -81,7 +73,7 @@ static int aggapi_server_identify(struct aggapi_server *s, struct asked *a, stru
 	return rc;
 }
 
-static int aggapi_server_authorize(struct aggapi_server *s, const struct asked *a,
+static int aggapi_server_authorize(struct aggapi_server *s, const struct aggapi_request *a,
 				   struct cairn_err *err)
 {
 	char selected[AGGAPI_NAME_MAX];
@@ -146,7 +138,7 @@ static bool aggapi_server_is_read(const struct net_http *http)
 	       strcmp(net_http_method(http), "HEAD") == 0;
 }
 
-static int aggapi_server_describe(struct aggapi_server *s, struct asked *a,
+static int aggapi_server_describe(struct aggapi_server *s, struct aggapi_request *a,
 				  struct aggapi_refusal *refusal, struct cairn_err *err)
 {
 	struct aggapi_document document;
@@ -166,17 +158,15 @@ static int aggapi_server_describe(struct aggapi_server *s, struct asked *a,
 }
 
 /* The user is authenticated and authorized. */
-static int aggapi_server_answer(struct aggapi_server *s, struct asked *a,
+static int aggapi_server_answer(struct aggapi_server *s, struct aggapi_request *a,
 				struct aggapi_refusal *refusal, struct cairn_err *err)
 {
 	if (!aggapi_path_is_resource(&a->path) && a->path.what != AGGAPI_UNKNOWN)
 		return aggapi_server_describe(s, a, refusal, err);
 	if (a->path.what == AGGAPI_PASSED)
-		return aggapi_pass(s->passer, a->http, &a->path, a->verb, a->user, &a->caller.wait,
-				   refusal, err);
+		return aggapi_pass(s->passer, a, refusal, err);
 	if (a->path.what == AGGAPI_DELTAS && strcmp(net_http_method(a->http), "POST") == 0)
-		return aggapi_create(s->creator, a->http, &a->path, a->user, &a->caller.wait,
-				     refusal, err);
+		return aggapi_create(s->creator, a, refusal, err);
 	if (aggapi_path_is_resource(&a->path))
 		return aggapi_refuse(refusal, 405, "MethodNotAllowed",
 				     AGGAPI_KIND "s can only be created: they are answered at once "
@@ -194,7 +184,7 @@ static void aggapi_server_lower(const char *text, char *out, size_t cap)
 	out[n] = '\0';
 }
 
-static int aggapi_server_serve(struct aggapi_server *s, struct asked *a,
+static int aggapi_server_serve(struct aggapi_server *s, struct aggapi_request *a,
 			       struct aggapi_refusal *refusal, struct cairn_err *err)
 {
 	struct cairn_err why = {0};
@@ -212,8 +202,11 @@ static int aggapi_server_serve(struct aggapi_server *s, struct asked *a,
 	rc = aggapi_server_identify(s, a, &why);
 	if (!rc)
 		rc = aggapi_server_authorize(s, a, &why);
-	if (rc)
-		return aggapi_refuse_err(refusal, &why);
+	if (rc) {
+		rc = aggapi_refuse_err(refusal, &why);
+		aggapi_audit_refused(a, refusal);
+		return rc;
+	}
 	return aggapi_server_answer(s, a, refusal, err);
 }
 
@@ -225,7 +218,7 @@ static const char *aggapi_server_kind_of(const struct aggapi_path *path)
 					       : "document";
 }
 
-static void aggapi_server_note(struct aggapi_server *s, const struct asked *a,
+static void aggapi_server_note(struct aggapi_server *s, const struct aggapi_request *a,
 			       const struct aggapi_refusal *refusal, uint64_t began)
 {
 	const char *kind = aggapi_server_kind_of(&a->path);
@@ -245,7 +238,7 @@ static void aggapi_server_note(struct aggapi_server *s, const struct asked *a,
 static int aggapi_server_handle(struct net_http *http, void *arg, struct cairn_err *err)
 {
 	struct aggapi_server *s = arg;
-	struct asked asked = {.http = http};
+	struct aggapi_request asked = {.http = http};
 	struct aggapi_refusal refusal = {0};
 	uint64_t began = cairn_monotonic_ns();
 	int rc;

@@ -30,6 +30,7 @@ struct aggapi_server_options {
 	struct aggapi_remote *remote;
 	struct net_metrics *metrics;
 	uint64_t page_limit;
+	uint64_t watch_ms; /* of a watch that is passed on: its user is authorized again after it */
 	uint64_t user_rate;
 	uint64_t user_burst;
 	uint64_t cache_ms;

@@ -3,6 +3,7 @@
 #include "older/aggapi/cbt_http_server.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,8 +56,16 @@ static int cbt_http_server_identify(const struct aggapi_sidecar *s, struct net_h
 	return rc;
 }
 
+/* A request for pages, as reported to the audit log. */
+struct asked {
+	char user[CAIRN_AUDIT_TEXT_MAX + 1]; /* of the caller; "" if it is not known */
+	bool allowed;
+	json_t *body;
+	struct aggapi_question question; /* points into `body` */
+};
+
 /* Only the aggregated API server may request pages. */
-static int check_caller(const struct aggapi_sidecar *s, struct net_http *http,
+static int check_caller(const struct aggapi_sidecar *s, struct net_http *http, struct asked *asked,
 			struct cairn_err *err)
 {
 	const struct kube_access what = {.verb = "post", .path = AGGAPI_WIRE_DELTAS};
@@ -64,10 +73,15 @@ static int check_caller(const struct aggapi_sidecar *s, struct net_http *http,
 	struct kube_caller caller;
 	int rc;
 
-	if (check_certificate(s, http) == 0)
+	if (check_certificate(s, http) == 0) {
+		snprintf(asked->user, sizeof(asked->user), "certificate:%s",
+			 net_http_tls_name(http));
 		return 0;
+	}
 	kube_caller_init(&caller, http, ASK_MS);
 	rc = cbt_http_server_identify(s, http, &caller, &user, err);
+	if (!rc)
+		snprintf(asked->user, sizeof(asked->user), "%s", user->name);
 	return rc ? rc : kube_authz_cache_access(s->options.guard, user, &what, &caller.wait, err);
 }
 
@@ -101,20 +115,38 @@ static int send_failure(struct net_http *http, const struct cairn_err *why, stru
 	return cbt_http_server_send_json(http, net_http_status_of(why->code), object, err);
 }
 
-static int cbt_http_server_deltas(struct aggapi_sidecar *s, struct net_http *http, json_t **ret,
-				  struct cairn_err *err)
+static int cbt_http_server_deltas(struct aggapi_sidecar *s, struct net_http *http,
+				  struct asked *asked, json_t **ret, struct cairn_err *err)
 {
-	kube_auto_json json_t *body = NULL;
-	struct aggapi_question question;
-	int rc = check_caller(s, http, err);
+	int rc = check_caller(s, http, asked, err);
 
+	asked->allowed = rc == 0;
 	if (!rc && s->options.serves && !s->options.serves(s->options.arg))
 		rc = cairn_err_set(err, CAIRN_UNAVAILABLE, "another instance is the leader");
 	if (!rc)
-		rc = cbt_http_server_read_body(http, &body, err);
+		rc = cbt_http_server_read_body(http, &asked->body, err);
 	if (!rc)
-		rc = aggapi_question_read(body, &question, err);
-	return rc ? rc : aggapi_csi_deltas(s->options.csi, &question, ret, err);
+		rc = aggapi_question_read(asked->body, &asked->question, err);
+	return rc ? rc : aggapi_csi_deltas(s->options.csi, &asked->question, ret, err);
+}
+
+/* Says for whom the aggregated server asks in its own line; this one says that it did. */
+static void cbt_http_server_audit(const struct asked *asked, struct net_http *http, int rc,
+				  uint64_t began)
+{
+	const struct data_holder *holder = &asked->question.holder;
+
+	cairn_audit_write(&(struct cairn_audit){
+		.op = AGGAPI_WIRE_DELTAS,
+		.allowed = asked->allowed,
+		.user = asked->user,
+		.peer = net_http_peer(http),
+		.ns = holder->ns,
+		.snapshot = holder->target,
+		.base = holder->base,
+		.code = rc,
+		.ms = (cairn_monotonic_ns() - began) / CAIRN_NS_PER_MS,
+	});
 }
 
 static void cbt_http_server_note(struct aggapi_sidecar *s, const char *what, int rc,
@@ -132,9 +164,13 @@ static int handle_deltas(struct net_http *http, void *arg, struct cairn_err *err
 {
 	kube_auto_json json_t *answer = NULL;
 	struct cairn_err why = {0};
-	int rc = cbt_http_server_deltas(arg, http, &answer, &why);
+	uint64_t began = cairn_monotonic_ns();
+	struct asked asked = {0};
+	int rc = cbt_http_server_deltas(arg, http, &asked, &answer, &why);
 
 	cbt_http_server_note(arg, "deltas", rc, &why);
+	cbt_http_server_audit(&asked, http, rc, began);
+	json_decref(asked.body);
 	return rc ? send_failure(http, &why, err)
 		  : cbt_http_server_send_json(http, 200, answer, err);
 }

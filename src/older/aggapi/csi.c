@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "csi_client/capabilities.h"
 #include "csi_client/driver_identity.h"
+#include "csi_client/json_map.h"
 #include "csi_deltas.pb-c.h"
 #include "kube/object.h"
 #include "kube/timestamp.h"
@@ -23,8 +24,6 @@
 
 #define MESSAGE_MAX    (32U << 20)
 #define BACKOFF_MAX_MS 5000U
-
-typedef Csi__V1__ListSnapshotDeltasRequest__SecretsEntry secret_entry;
 
 struct aggapi_csi {
 	struct net_channel *channel;
@@ -70,35 +69,6 @@ int aggapi_csi_identify(struct aggapi_csi *csi, char out[AGGAPI_DRIVER_NAME_MAX]
 		return rc;
 	snprintf(out, AGGAPI_DRIVER_NAME_MAX, "%s", name);
 	*ret_supports = controller.list_deltas;
-	return 0;
-}
-
-/* Allocates entries and the pointers to them in one piece, owned by the caller. */
-static int fill_secrets(const json_t *secrets, Csi__V1__ListSnapshotDeltasRequest *request,
-			void **ret_memory, struct cairn_err *err)
-{
-	size_t n = json_object_size(secrets);
-	secret_entry *entries, **list;
-	const char *key;
-	json_t *value;
-
-	if (n == 0)
-		return 0;
-	entries = cairn_calloc(n, sizeof(*entries) + sizeof(*list));
-	if (!entries)
-		return cairn_err_nomem(err, "secrets");
-	*ret_memory = entries;
-	list = (secret_entry **)(void *)(entries + n);
-	request->secrets = list;
-	json_object_foreach((json_t *)(uintptr_t)secrets, key, value)
-	{
-		secret_entry *entry = &entries[request->n_secrets];
-
-		csi__v1__list_snapshot_deltas_request__secrets_entry__init(entry);
-		entry->key = proto_text(key);
-		entry->value = proto_text(json_string_value(value));
-		list[request->n_secrets++] = entry;
-	}
 	return 0;
 }
 
@@ -162,21 +132,24 @@ int aggapi_csi_deltas(struct aggapi_csi *csi, const struct aggapi_question *ques
 {
 	proto_auto_message ProtobufCMessage *answer = NULL;
 	kube_auto_json json_t *object = NULL;
-	cairn_auto_free void *memory = NULL;
+	cairn_cleanup(proto_text_map_done) struct proto_text_map secrets = {0};
 	cairn_auto_free char *holder = data_holder_text(&question->holder);
 	Csi__V1__ListSnapshotDeltasRequest request;
 	int rc;
 
 	if (!holder)
 		return cairn_err_nomem(err, "question");
-
+	rc = csi_client_json_map(question->secrets,
+				 &csi__v1__list_snapshot_deltas_request__secrets_entry__descriptor,
+				 &secrets, err);
 	csi__v1__list_snapshot_deltas_request__init(&request);
 	request.from_snapshot_id = proto_text(question->from);
 	request.to_snapshot_id = proto_text(question->to);
 	request.max_entries = (int32_t)question->max_entries;
 	request.starting_token = proto_text(question->starting_token);
 	request.holder = holder;
-	rc = fill_secrets(question->secrets, &request, &memory, err);
+	request.n_secrets = secrets.n;
+	request.secrets = secrets.entries;
 	if (!rc)
 		rc = net_unary(csi->channel, "/csi.v1.Controller/ListSnapshotDeltas",
 			       csi->timeout_ms, &request.base,

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/err_replace.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/digest.h"
@@ -22,13 +23,14 @@
 #include "net/http/http_head.h"
 #include "net/http/http_server.h"
 #include "net/metrics.h"
+#include "older/aggapi/aggapi_audit.h"
 #include "older/aggapi/aggapi_server.h"
 #include "older/aggapi/aggapi_status.h"
 #include "older/aggapi/aggapi_wire.h"
 #include "older/aggapi/delta_pages.h"
-#include "older/aggapi/path.h"
 #include "older/aggapi/rates.h"
 #include "older/aggapi/remote.h"
+#include "older/aggapi/request.h"
 #include "older/aggapi/resolve_snapshots.h"
 
 #define PAGES_KEPT   256
@@ -280,6 +282,10 @@ static int fill_status(struct aggapi_creator *c, struct aggapi_delta *delta,
 		return cairn_err_set(err, rc, "%s", why.msg);
 	cairn_log(CAIRN_LOG_WARN, "delta failed", CAIRN_STR("driver", found->target.driver),
 		  CAIRN_STR("code", cairn_code_name(rc)), CAIRN_STR("error", why.msg));
+	/* Users know the names of VolumeSnapshots, not the driver's handles. */
+	cairn_err_replace(&why, found->target.handle, delta->target);
+	if (found->base.handle)
+		cairn_err_replace(&why, found->base.handle, delta->base);
 	snprintf(text, sizeof(text), "%s: %s", cairn_code_name(rc), why.msg);
 	return aggapi_delta_fail(delta, text, err);
 }
@@ -294,90 +300,81 @@ static int send_object(struct net_http *http, const json_t *object, struct cairn
 	return net_http_reply(http, 201, "application/json", text, n, err);
 }
 
-/* Maps the HTTP status of a request to the closest code of base/err.h. */
-static int delta_create_code_of(int rc, const struct aggapi_refusal *refusal)
-{
-	switch (refusal->http) {
-	case 0:
-		return rc;
-	case 401:
-		return CAIRN_UNAUTHENTICATED;
-	case 403:
-		return CAIRN_DENIED;
-	case 404:
-		return CAIRN_NOT_FOUND;
-	case 429:
-	case 503:
-		return CAIRN_UNAVAILABLE;
-	default:
-		return refusal->http < 500 ? CAIRN_INVALID : CAIRN_INTERNAL;
-	}
-}
-
-static void delta_create_audit(struct net_http *http, const struct aggapi_delta *delta,
-			       const struct kube_user *user, const struct aggapi_refusal *refusal,
-			       int rc, uint64_t began)
+static void delta_create_audit(const struct aggapi_request *request,
+			       const struct aggapi_delta *delta,
+			       const struct aggapi_refusal *refusal, int rc, uint64_t began)
 {
 	cairn_audit_write(&(struct cairn_audit){
 		.op = AGGAPI_KIND,
 		.allowed = refusal->http == 0,
-		.user = user->name,
-		.peer = net_http_peer(http),
+		.user = request->user->name,
+		.peer = net_http_peer(request->http),
 		.ns = delta->ns,
 		.snapshot = delta->target,
 		.base = delta->base,
-		.code = delta_create_code_of(rc, refusal),
+		.code = refusal->http ? aggapi_audit_code(refusal->http) : rc,
 		.ms = (cairn_monotonic_ns() - began) / CAIRN_NS_PER_MS,
 	});
 }
 
-static int delta_create_answer(struct aggapi_creator *c, struct net_http *http,
-			       struct aggapi_delta *delta, const struct kube_user *user,
-			       const struct kube_wait *wait, struct aggapi_refusal *refusal,
+static int delta_create_answer(struct aggapi_creator *c, const struct aggapi_request *request,
+			       struct aggapi_delta *delta, struct aggapi_refusal *refusal,
 			       struct cairn_err *err)
 {
+	const struct kube_wait *wait = &request->caller.wait;
 	struct aggapi_found found;
 	uint64_t began = cairn_monotonic_ns();
-	int rc = aggapi_resolve(&c->finder, delta, user, wait, &found, refusal);
+	int rc = aggapi_resolve(&c->finder, delta, request->user, wait, &found, refusal);
 
 	if (rc) {
-		delta_create_audit(http, delta, user, refusal, rc, began);
+		delta_create_audit(request, delta, refusal, rc, began);
 		return rc;
 	}
-	rc = fill_status(c, delta, &found, user, wait, err);
+	rc = fill_status(c, delta, &found, request->user, wait, err);
 	aggapi_found_done(&found);
 	if (!rc)
-		rc = send_object(http, delta->object, err);
-	delta_create_audit(http, delta, user, refusal, rc, began);
+		rc = send_object(request->http, delta->object, err);
+	delta_create_audit(request, delta, refusal, rc, began);
 	return rc;
 }
 
-int aggapi_create(struct aggapi_creator *c, struct net_http *http, const struct aggapi_path *path,
-		  const struct kube_user *user, const struct kube_wait *wait,
-		  struct aggapi_refusal *refusal, struct cairn_err *err)
+/* Reads the object. The refusal of one that cannot be read has its audit line here. */
+static int delta_create_read(struct aggapi_creator *c, const struct aggapi_request *request,
+			     struct aggapi_delta *ret, bool *ret_dry, struct cairn_buf *warnings,
+			     struct aggapi_refusal *refusal)
 {
-	cairn_auto_buf struct cairn_buf warnings = CAIRN_BUF_INIT(WARNINGS_MAX);
+	struct net_http *http = request->http;
 	enum aggapi_validation validation;
-	struct aggapi_delta delta;
-	bool dry = false;
 	const void *body;
 	size_t n;
-	int rc = check_rate(c, user, refusal);
+	int rc = check_rate(c, request->user, refusal);
 
 	if (!rc)
 		rc = check_type(http, refusal);
 	if (!rc)
-		rc = read_query(http, &validation, &dry, refusal);
-	if (rc)
-		return rc;
+		rc = read_query(http, &validation, ret_dry, refusal);
 	body = net_http_body(http, &n);
-	rc = aggapi_delta_parse(body, n, path->ns, validation, c->page_limit, &delta, &warnings,
-				refusal);
+	if (!rc)
+		rc = aggapi_delta_parse(body, n, request->path.ns, validation, c->page_limit, ret,
+					warnings, refusal);
+	if (rc)
+		aggapi_audit_refused(request, refusal);
+	return rc;
+}
+
+int aggapi_create(struct aggapi_creator *c, const struct aggapi_request *request,
+		  struct aggapi_refusal *refusal, struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf warnings = CAIRN_BUF_INIT(WARNINGS_MAX);
+	struct aggapi_delta delta;
+	bool dry = false;
+	int rc = delta_create_read(c, request, &delta, &dry, &warnings, refusal);
+
 	if (rc)
 		return rc;
-	add_warnings(http, &warnings);
-	rc = dry ? send_object(http, delta.object, err)
-		 : delta_create_answer(c, http, &delta, user, wait, refusal, err);
+	add_warnings(request->http, &warnings);
+	rc = dry ? send_object(request->http, delta.object, err)
+		 : delta_create_answer(c, request, &delta, refusal, err);
 	aggapi_delta_done(&delta);
 	return rc;
 }

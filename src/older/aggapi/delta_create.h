@@ -9,13 +9,10 @@
 #include "base/cleanup.h"
 
 struct aggapi_creator;
-struct aggapi_path;
 struct aggapi_refusal;
+struct aggapi_request;
 struct aggapi_server_options;
 struct cairn_err;
-struct kube_user;
-struct kube_wait;
-struct net_http;
 
 int aggapi_creator_new(const struct aggapi_server_options *options, struct aggapi_creator **ret,
 		       struct cairn_err *err);
@@ -24,9 +21,7 @@ CAIRN_DEFINE_CLEANUP(struct aggapi_creator, aggapi_creator_free);
 
 /* Answers the request, or fails with a refusal that the caller sends. Writes the audit
  * line. */
-int aggapi_create(struct aggapi_creator *creator, struct net_http *http,
-		  const struct aggapi_path *path, const struct kube_user *user,
-		  const struct kube_wait *wait, struct aggapi_refusal *refusal,
-		  struct cairn_err *err);
+int aggapi_create(struct aggapi_creator *creator, const struct aggapi_request *request,
+		  struct aggapi_refusal *refusal, struct cairn_err *err);
 
 #endif

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/audit.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -23,18 +22,22 @@
 #include "kube/object.h"
 #include "kube/user.h"
 #include "net/http/http_server.h"
+#include "older/aggapi/aggapi_audit.h"
 #include "older/aggapi/aggapi_server.h"
 #include "older/aggapi/aggapi_status.h"
 #include "older/aggapi/pass_places.h"
 #include "older/aggapi/pass_request.h"
-#include "older/aggapi/path.h"
 #include "older/aggapi/rates.h"
+#include "older/aggapi/request.h"
+#include "older/aggapi/status_text.h"
 #include "older/aggapi/version_text.h"
 
 /* From the request to the head of its answer, and for the whole of an answer that is not a
  * watch. Kubernetes gives a proxied request a minute. */
 #define OPEN_MS  60000U
 #define WHOLE_MS 300000U
+/* For the API server to end a watch, after which it is cut off here. */
+#define GRACE_MS 30000U
 
 #define PIECE_MAX     (4U << 20)
 #define SNAPSHOTS_MAX 256U /* of a SnapshotSessionRequest, as its CRD says */
@@ -43,6 +46,7 @@ struct aggapi_passer {
 	struct kube_client *client;
 	struct kube_authz_cache *guard;
 	struct aggapi_rates *rates;
+	uint64_t watch_s; /* how long a watch lasts */
 	atomic_bool stopping;
 	struct aggapi_places places;
 };
@@ -65,6 +69,7 @@ int aggapi_passer_new(const struct aggapi_server_options *o, struct aggapi_passe
 		return cairn_err_nomem(err, "server");
 	p->client = o->pass_client;
 	p->guard = o->guard;
+	p->watch_s = o->watch_ms / 1000;
 	aggapi_places_init(&p->places);
 	rc = aggapi_rates_new(o->user_rate, o->user_burst, &p->rates, err);
 	if (rc)
@@ -100,7 +105,7 @@ static int check_passing(void *arg)
 
 	if (passing->watch && atomic_load(&passing->passer->stopping))
 		return CAIRN_CANCELLED;
-	if (!passing->watch && cairn_monotonic_ns() > passing->until_ns)
+	if (cairn_monotonic_ns() > passing->until_ns)
 		return CAIRN_DEADLINE;
 	return net_http_check(passing->http);
 }
@@ -173,18 +178,19 @@ static int check_apply(struct aggapi_passer *p, const struct aggapi_path *path, 
 	return rc ? aggapi_refuse_err(refusal, &err) : 0;
 }
 
-static int pass_check_rights(struct aggapi_passer *p, const struct aggapi_path *path,
-			     const char *verb, const struct aggapi_pass_request *request,
-			     const struct kube_user *user, const struct kube_wait *wait,
+static int pass_check_rights(struct aggapi_passer *p, const struct aggapi_request *asked,
+			     const struct aggapi_pass_request *request,
 			     struct aggapi_refusal *refusal)
 {
-	bool creates = strcmp(verb, "create") == 0 || request->apply;
+	const struct aggapi_path *path = &asked->path;
+	const struct kube_wait *wait = &asked->caller.wait;
+	bool creates = strcmp(asked->verb, "create") == 0 || request->apply;
 	int rc = 0;
 
 	if (request->apply && !path->subresource)
-		rc = check_apply(p, path, request->tree, user, wait, refusal);
+		rc = check_apply(p, path, request->tree, asked->user, wait, refusal);
 	if (!rc && creates && path->passed == &kube_snapshotsessionrequests)
-		rc = pass_check_snapshots(p, request->tree, path->ns, user, wait, refusal);
+		rc = pass_check_snapshots(p, request->tree, path->ns, asked->user, wait, refusal);
 	return rc;
 }
 
@@ -226,6 +232,24 @@ static int send_piece(struct net_http *http, struct cairn_buf *out, struct cairn
 	if (cairn_buf_failed(out))
 		return cairn_err_nomem(err, "answer");
 	return net_http_write(http, out->data, out->len, err);
+}
+
+/* A refusal is read as a whole: its text may name the version at which objects are stored. */
+static int send_refusal(const struct passing *passing, struct kube_forward *forward,
+			const char *stored, struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf whole = CAIRN_BUF_INIT(PIECE_MAX);
+	cairn_auto_buf struct cairn_buf out = CAIRN_BUF_INIT(2 * PIECE_MAX);
+	int rc = kube_forward_read_all(forward, &whole, err);
+
+	if (rc)
+		return rc;
+	if (cairn_buf_failed(&whole))
+		return cairn_err_nomem(err, "answer");
+	aggapi_status_text((const char *)whole.data, whole.len, stored,
+			   AGGAPI_GROUP "/" AGGAPI_VERSION, &out);
+	rc = begin_answer(passing->http, forward, err);
+	return rc ? rc : send_piece(passing->http, &out, err);
 }
 
 static int stream_answer(const struct passing *passing, struct kube_forward *forward,
@@ -285,76 +309,68 @@ static int forward_request(struct passing *passing, const struct aggapi_pass_req
 	if (rc)
 		return aggapi_refuse_err(refusal, &why);
 	*ret_http = kube_forward_http(forward);
+	if (*ret_http >= 400)
+		return send_refusal(passing, forward, request->stored, err);
 	return stream_answer(passing, forward, request->stored, err);
 }
 
-/* Kubernetes' own audit log has this server's account: this one has the user's name. */
-static void pass_audit(struct net_http *http, const struct aggapi_path *path, const char *verb,
-		       const struct kube_user *user, int http_code, uint64_t began)
-{
-	char op[96];
-
-	if (strcmp(verb, "get") == 0 || strcmp(verb, "list") == 0 || strcmp(verb, "watch") == 0)
-		return;
-	snprintf(op, sizeof(op), "%s %s%s%s", verb, path->passed->plural,
-		 path->subresource ? "/" : "", path->subresource ? path->subresource : "");
-	cairn_audit_write(&(struct cairn_audit){
-		.op = op,
-		.allowed = http_code >= 200 && http_code < 300,
-		.user = user->name,
-		.peer = net_http_peer(http),
-		.ns = path->ns,
-		.snapshot = path->name,
-		.code = http_code >= 200 && http_code < 300   ? 0
-			: http_code == 403                    ? CAIRN_DENIED
-			: http_code == 404                    ? CAIRN_NOT_FOUND
-			: http_code >= 400 && http_code < 500 ? CAIRN_INVALID
-							      : CAIRN_UNAVAILABLE,
-		.ms = (cairn_monotonic_ns() - began) / CAIRN_NS_PER_MS,
-	});
-}
-
-static int pass_placed(struct aggapi_passer *p, struct net_http *http,
-		       const struct aggapi_path *path, const char *verb,
-		       const struct aggapi_pass_request *request, const struct kube_user *user,
-		       const struct kube_wait *wait, struct aggapi_refusal *refusal,
+static int pass_placed(struct aggapi_passer *p, const struct aggapi_request *asked,
+		       const struct aggapi_pass_request *request, struct aggapi_refusal *refusal,
 		       struct cairn_err *err)
 {
 	uint64_t began = cairn_monotonic_ns();
+	uint64_t whole_ms = request->watch ? p->watch_s * 1000 + GRACE_MS : WHOLE_MS;
 	struct passing passing = {
 		.passer = p,
-		.http = http,
-		.until_ns = began + WHOLE_MS * CAIRN_NS_PER_MS,
+		.http = asked->http,
+		.until_ns = began + whole_ms * CAIRN_NS_PER_MS,
 		.watch = request->watch,
 	};
 	int http_code = 0;
-	int rc = pass_check_rights(p, path, verb, request, user, wait, refusal);
+	int rc = pass_check_rights(p, asked, request, refusal);
 
 	if (!rc)
 		rc = forward_request(&passing, request, &http_code, refusal, err);
-	pass_audit(http, path, verb, user, refusal->http ? refusal->http : http_code, began);
+	/* Kubernetes' own audit log has this server's account: this one has the user's name. */
+	aggapi_audit_passed(asked, refusal->http ? refusal->http : http_code,
+			    (cairn_monotonic_ns() - began) / CAIRN_NS_PER_MS);
 	return rc;
 }
 
-int aggapi_pass(struct aggapi_passer *p, struct net_http *http, const struct aggapi_path *path,
-		const char *verb, const struct kube_user *user, const struct kube_wait *wait,
+static int pass_in_turn(struct aggapi_passer *p, const struct aggapi_request *asked,
+			const struct aggapi_pass_request *request, struct aggapi_refusal *refusal,
+			struct cairn_err *err)
+{
+	const struct kube_digest *who = &asked->user->who;
+	int rc;
+
+	if (!aggapi_places_take(&p->places, request->watch, who)) {
+		rc = too_many(refusal, 1);
+		aggapi_audit_refused(asked, refusal);
+		return rc;
+	}
+	rc = pass_placed(p, asked, request, refusal, err);
+	aggapi_places_leave(&p->places, request->watch, who);
+	return rc;
+}
+
+int aggapi_pass(struct aggapi_passer *p, const struct aggapi_request *asked,
 		struct aggapi_refusal *refusal, struct cairn_err *err)
 {
 	struct aggapi_pass_request request;
 	uint64_t wait_s = 0;
-	int rc;
+	int rc = 0;
 
-	if (!aggapi_rates_take(p->rates, user->name, cairn_monotonic_ns(), &wait_s))
-		return too_many(refusal, wait_s);
-	rc = aggapi_pass_request_make(http, path, verb, &request, refusal);
-	if (rc)
+	if (!aggapi_rates_take(p->rates, asked->user->name, cairn_monotonic_ns(), &wait_s))
+		rc = too_many(refusal, wait_s);
+	if (!rc)
+		rc = aggapi_pass_request_make(asked->http, &asked->path, asked->verb, p->watch_s,
+					      &request, refusal);
+	if (rc) {
+		aggapi_audit_refused(asked, refusal);
 		return rc;
-	if (aggapi_places_take(&p->places, request.watch, &user->who)) {
-		rc = pass_placed(p, http, path, verb, &request, user, wait, refusal, err);
-		aggapi_places_leave(&p->places, request.watch, &user->who);
-	} else {
-		rc = too_many(refusal, 1);
 	}
+	rc = pass_in_turn(p, asked, &request, refusal, err);
 	aggapi_pass_request_done(&request);
 	return rc;
 }

@@ -16,13 +16,10 @@
 #include "base/cleanup.h"
 
 struct aggapi_passer;
-struct aggapi_path;
 struct aggapi_refusal;
+struct aggapi_request;
 struct aggapi_server_options;
 struct cairn_err;
-struct kube_user;
-struct kube_wait;
-struct net_http;
 
 int aggapi_passer_new(const struct aggapi_server_options *options, struct aggapi_passer **ret,
 		      struct cairn_err *err);
@@ -32,9 +29,8 @@ CAIRN_DEFINE_CLEANUP(struct aggapi_passer, aggapi_passer_free);
 /* Ends all watches. From any thread. */
 void aggapi_passer_stop(struct aggapi_passer *passer);
 
-/* The user is authenticated, and authorized for `verb` on the path. */
-int aggapi_pass(struct aggapi_passer *passer, struct net_http *http, const struct aggapi_path *path,
-		const char *verb, const struct kube_user *user, const struct kube_wait *wait,
+/* The user is authenticated, and authorized for the verb on the path. */
+int aggapi_pass(struct aggapi_passer *passer, const struct aggapi_request *asked,
 		struct aggapi_refusal *refusal, struct cairn_err *err);
 
 #endif

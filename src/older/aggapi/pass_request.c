@@ -155,7 +155,7 @@ static void add_manager(const struct net_http *http, const char *verb, struct ca
 }
 
 static int pass_make_path(const struct net_http *http, const struct aggapi_path *path,
-			  const char *verb, struct aggapi_pass_request *r,
+			  const char *verb, uint64_t watch_s, struct aggapi_pass_request *r,
 			  struct aggapi_refusal *refusal)
 {
 	cairn_auto_buf struct cairn_buf out = CAIRN_BUF_INIT(PATH_MAX_BYTES);
@@ -178,17 +178,20 @@ static int pass_make_path(const struct net_http *http, const struct aggapi_path 
 	if (kube_ref_path(&ref, &out, NULL) != 0)
 		return aggapi_refuse(refusal, 404, "NotFound",
 				     "the server could not find the requested resource");
-	if (*query) {
+	if (*query || r->watch)
 		cairn_buf_addc(&out, '?');
+	if (!r->watch)
 		cairn_buf_adds(&out, query);
-	}
+	else if (!aggapi_query_add_limited(query, watch_s, &out))
+		return aggapi_refuse(refusal, 400, "BadRequest",
+				     "timeoutSeconds must be a number of seconds");
 	add_manager(http, verb, &out);
 	r->path = cairn_buf_take_string(&out);
 	return r->path ? 0 : out_of_memory(refusal);
 }
 
 int aggapi_pass_request_make(const struct net_http *http, const struct aggapi_path *path,
-			     const char *verb, struct aggapi_pass_request *ret,
+			     const char *verb, uint64_t watch_s, struct aggapi_pass_request *ret,
 			     struct aggapi_refusal *refusal)
 {
 	int rc;
@@ -199,7 +202,7 @@ int aggapi_pass_request_make(const struct net_http *http, const struct aggapi_pa
 		ret->method = "GET";
 	kube_api_version(path->passed, ret->stored);
 	ret->accept = aggapi_pass_accept(net_http_field(http, "accept"));
-	rc = ret->accept ? pass_make_path(http, path, verb, ret, refusal)
+	rc = ret->accept ? pass_make_path(http, path, verb, watch_s, ret, refusal)
 			 : aggapi_refuse(refusal, 406, "NotAcceptable",
 					 "only the following media types are accepted: " JSON);
 	if (!rc)

@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "kube/kube_resource.h"
 
@@ -40,10 +41,10 @@ char *aggapi_pass_accept(const char *accept);
  * memory is short. */
 int aggapi_pass_bind(json_t *tree, const char *uid);
 
-/* Builds the request; `verb` is that of the authorization. The strings of `http` are
- * borrowed. Fails with a refusal. */
+/* Builds the request; `verb` is that of the authorization. A watch ends after `watch_s`
+ * seconds. The strings of `http` are borrowed. Fails with a refusal. */
 int aggapi_pass_request_make(const struct net_http *http, const struct aggapi_path *path,
-			     const char *verb, struct aggapi_pass_request *ret,
+			     const char *verb, uint64_t watch_s, struct aggapi_pass_request *ret,
 			     struct aggapi_refusal *refusal);
 void aggapi_pass_request_done(struct aggapi_pass_request *request);
 

@@ -41,9 +41,7 @@ int data_block_get(struct net_channel *channel, uint64_t timeout_ms, const char 
 	proto_pack(&request.base, &bytes);
 	if (cairn_buf_failed(&bytes))
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "that is not a data token");
-	rc = net_rpc_start(channel, &options, &rpc, err);
-	if (!rc)
-		rc = net_rpc_send(rpc, bytes.data, bytes.len, true, err);
+	rc = net_rpc_request(channel, &options, bytes.data, bytes.len, &rpc, err);
 	while (!rc && (rc = net_rpc_recv(rpc, &data, &n, err)) == 1)
 		rc = data_block_piece(data, n, piece, arg, err);
 	return rc;

@@ -29,7 +29,7 @@ int data_holder_check(const struct data_holder *holder, struct cairn_err *err)
 {
 	if (!holder->user || !holder->user[0] || !names_are_good(holder))
 		return cairn_err_set(err, CAIRN_INVALID,
-				     "the question does not say for whom and for what it is");
+				     "the request lacks a user or valid names of its objects");
 	return 0;
 }
 

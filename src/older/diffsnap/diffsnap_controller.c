@@ -17,12 +17,11 @@
 #include "kube/object.h"
 #include "older/diffsnap/diffsnap_driver.h"
 #include "older/diffsnap/diffsnap_resource.h"
+#include "older/diffsnap/live_drivers.h"
 #include "older/diffsnap/unclaimed.h"
 #include "older/diffsnap/verdict.h"
 
-#define WORKERS      2U
-#define PAUSE_MIN_MS 200U
-#define PAUSE_MAX_MS 30000U
+#define WORKERS 2U
 
 struct diffsnap_controller {
 	struct diffsnap_controller_options options;
@@ -30,7 +29,7 @@ struct diffsnap_controller {
 	struct kube_informer *informer;
 	struct kube_informer *snapshots;
 	struct kube_controller *common;
-	_Atomic uint64_t counts[4]; /* by enum diffsnap_state; errors for FOREIGN */
+	struct diffsnap_live_drivers *live;
 	atomic_bool caught_up;
 };
 
@@ -38,6 +37,7 @@ static void diffsnap_controller_on_change(void *arg, const json_t *old, const js
 {
 	struct diffsnap_controller *c = arg;
 
+	diffsnap_live_drivers_note(c->live, old, now);
 	kube_controller_add_object(c->common, now ? now : old);
 }
 
@@ -100,6 +100,8 @@ static json_t *diffsnap_controller_text_or_null(const char *text)
 	return text && text[0] ? json_string(text) : json_null();
 }
 
+/* A failure is written only to the version that was judged: the informer may not have our last
+ * status yet, and with it the handle of a base that was deleted since. */
 static int diffsnap_controller_write_status(struct diffsnap_controller *c, const json_t *object,
 					    const char *state, const char *error, const char *url,
 					    const char *base_handle, struct cairn_err *err)
@@ -118,7 +120,8 @@ static int diffsnap_controller_write_status(struct diffsnap_controller *c, const
 			  diffsnap_controller_text_or_null(error), "url",
 			  diffsnap_controller_text_or_null(url), "baseSnapshotHandle",
 			  diffsnap_controller_text_or_null(base_handle));
-	if (!patch)
+	if (!patch || (error && kube_set(patch, err, json_string(kube_resource_version(object)),
+					 "metadata", "resourceVersion") != 0))
 		return cairn_err_nomem(err, "status");
 	return kube_patch(c->options.client,
 			  KUBE_SUB(&kube_differentialsnapshots, kube_namespace(object),
@@ -152,14 +155,14 @@ static int say_other(struct diffsnap_controller *c, const char *key, const json_
 {
 	const char *before = kube_str(object, "status", "state");
 	const char *state = diffsnap_state_name(verdict->state);
-	int rc;
+	int rc = 0;
 
-	diffsnap_table_remove(c->options.table, key);
-	if (verdict->state == DIFFSNAP_FOREIGN)
-		return 0;
-	rc = diffsnap_controller_write_status(c, object, state, verdict->why.msg, NULL,
-					      kube_str(object, "status", "baseSnapshotHandle"),
-					      err);
+	if (verdict->state != DIFFSNAP_FOREIGN)
+		rc = diffsnap_controller_write_status(
+			c, object, state, verdict->why.msg, NULL,
+			kube_str(object, "status", "baseSnapshotHandle"), err);
+	if (!rc)
+		diffsnap_table_remove(c->options.table, key);
 	if (!rc && verdict->state == DIFFSNAP_FAILURE && (!before || strcmp(before, state) != 0))
 		kube_event_tell(c->options.recorder, object, true, "Failure", "Validate", "%s",
 				verdict->why.msg);
@@ -175,6 +178,7 @@ static int diffsnap_controller_look_at(void *arg, const char *key, uint64_t *ret
 		.client = c->options.client,
 		.recorder = c->options.recorder,
 		.after_ms = c->options.unclaimed_ms,
+		.live = c->live,
 	};
 	struct diffsnap_verdict verdict = {.state = DIFFSNAP_FOREIGN};
 	kube_auto_json json_t *object = NULL;
@@ -199,19 +203,15 @@ static int diffsnap_controller_look_at(void *arg, const char *key, uint64_t *ret
 	diffsnap_resource_unrefp(&verdict.resource);
 	if (!rc && verdict.state == DIFFSNAP_FOREIGN)
 		rc = diffsnap_unclaimed_look(&unclaimed, object, &how, ret_again_ms, err);
-	else if (!rc)
-		atomic_fetch_add(&c->counts[verdict.state], 1);
 	if (verdict.state == DIFFSNAP_PENDING)
 		*ret_again_ms = 0;
-	/* Deleted meanwhile; an event will follow. */
-	return rc == CAIRN_NOT_FOUND ? 0 : rc;
+	/* Deleted or changed meanwhile; an event will follow. */
+	return rc == CAIRN_NOT_FOUND || rc == CAIRN_ABORTED ? 0 : rc;
 }
 
 static void diffsnap_controller_tell_error(void *arg, const char *key, const struct cairn_err *err)
 {
-	struct diffsnap_controller *c = arg;
-
-	atomic_fetch_add(&c->counts[DIFFSNAP_FOREIGN], 1);
+	(void)arg;
 	cairn_log(CAIRN_LOG_WARN, "a DifferentialSnapshot waits", CAIRN_STR("object", key),
 		  CAIRN_STR("error", err->msg));
 }
@@ -221,7 +221,8 @@ static int diffsnap_controller_watch(struct diffsnap_controller *c, struct cairn
 	static const struct kube_index indexes[] = {{BY_SNAPSHOT, diffsnap_controller_texts},
 						    {NULL, NULL}};
 	const struct kube_informer_options objects = {.resource = &kube_differentialsnapshots,
-						      .indexes = indexes};
+						      .indexes = indexes,
+						      .trim = kube_informer_trim_metadata};
 	const struct kube_informer_options snapshots = {.resource = &kube_volumesnapshots,
 							.trim = diffsnap_controller_trim};
 	struct kube_client *client = c->options.client;
@@ -246,8 +247,6 @@ int diffsnap_controller_new(const struct diffsnap_controller_options *options,
 		cairn_calloc(1, sizeof(*c));
 	const struct kube_controller_options common = {
 		.workers = WORKERS,
-		.pause_min_ms = PAUSE_MIN_MS,
-		.pause_max_ms = PAUSE_MAX_MS,
 		.look = diffsnap_controller_look_at,
 		.failed = diffsnap_controller_tell_error,
 		.arg = c,
@@ -260,15 +259,16 @@ int diffsnap_controller_new(const struct diffsnap_controller_options *options,
 	c->address = cairn_strdup(options->address);
 	if (!c->address)
 		return cairn_err_nomem(err, "controller");
-	rc = kube_controller_new(&common, &c->common, err);
+	rc = diffsnap_live_drivers_new(&c->live, err);
+	if (!rc)
+		rc = kube_controller_new(&common, &c->common, err);
 	if (!rc)
 		rc = diffsnap_controller_watch(c, err);
 	if (!rc)
 		rc = kube_controller_start(c->common, err);
-	if (rc)
-		return rc;
-	*ret = cairn_take(c);
-	return 0;
+	if (!rc)
+		*ret = cairn_take(c);
+	return rc;
 }
 
 void diffsnap_controller_free(struct diffsnap_controller *c)
@@ -279,6 +279,7 @@ void diffsnap_controller_free(struct diffsnap_controller *c)
 	kube_informer_free(c->snapshots);
 	kube_informer_free(c->informer);
 	kube_controller_free(c->common);
+	diffsnap_live_drivers_free(c->live);
 	free(c->address);
 	free(c);
 }
@@ -289,12 +290,4 @@ bool diffsnap_controller_is_ready(struct diffsnap_controller *c)
 	    kube_controller_idle(c->common))
 		atomic_store(&c->caught_up, true);
 	return atomic_load(&c->caught_up);
-}
-
-void diffsnap_controller_stats(struct diffsnap_controller *c, struct diffsnap_controller_stats *ret)
-{
-	ret->successes = atomic_load(&c->counts[DIFFSNAP_SUCCESS]);
-	ret->failures = atomic_load(&c->counts[DIFFSNAP_FAILURE]);
-	ret->pending = atomic_load(&c->counts[DIFFSNAP_PENDING]);
-	ret->errors = atomic_load(&c->counts[DIFFSNAP_FOREIGN]);
 }

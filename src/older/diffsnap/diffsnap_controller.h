@@ -49,14 +49,4 @@ CAIRN_DEFINE_CLEANUP(struct diffsnap_controller, diffsnap_controller_free);
 /* True once all objects that existed at the start were processed; it stays true. */
 bool diffsnap_controller_is_ready(struct diffsnap_controller *controller);
 
-struct diffsnap_controller_stats {
-	uint64_t successes; /* objects processed, by result */
-	uint64_t failures;
-	uint64_t pending;
-	uint64_t errors; /* the API server or the driver could not be reached */
-};
-
-void diffsnap_controller_stats(struct diffsnap_controller *controller,
-			       struct diffsnap_controller_stats *ret);
-
 #endif

@@ -11,6 +11,7 @@
 #include "base/lock.h"
 #include "base/mem.h"
 #include "csi_client/driver_identity.h"
+#include "csi_client/json_map.h"
 #include "net/grpc/grpc_client.h"
 #include "net/grpc/unary.h"
 #include "older/diffsnap/diffsnap_resource.h"
@@ -18,8 +19,6 @@
 
 #define MESSAGE_MAX    (8U << 20)
 #define BACKOFF_MAX_MS 5000U
-
-typedef Csi__V1__DifferentialSnapshotRequest__ParametersEntry parameter;
 
 struct diffsnap_driver {
 	struct net_channel *channel;
@@ -106,38 +105,6 @@ static int check_page(const Csi__V1__DifferentialSnapshotResponse *page, struct 
 	return 0;
 }
 
-/* Allocates entries and the pointers to them in one piece, owned by the caller. */
-static int fill_parameters(const json_t *parameters, Csi__V1__DifferentialSnapshotRequest *request,
-			   void **ret_memory, struct cairn_err *err)
-{
-	size_t n = json_object_size(parameters);
-	parameter *entries;
-	parameter **list;
-	const char *key;
-	json_t *value;
-
-	if (n == 0)
-		return 0;
-	entries = cairn_calloc(n, sizeof(*entries) + sizeof(*list));
-	if (!entries)
-		return cairn_err_nomem(err, "parameters");
-	*ret_memory = entries;
-	list = (parameter **)(void *)(entries + n);
-	request->parameters = list;
-	json_object_foreach((json_t *)(uintptr_t)parameters, key, value)
-	{
-		parameter *entry = &entries[request->n_parameters];
-
-		if (!json_is_string(value))
-			continue;
-		csi__v1__differential_snapshot_request__parameters_entry__init(entry);
-		entry->key = proto_text(key);
-		entry->value = proto_text(json_string_value(value));
-		list[request->n_parameters++] = entry;
-	}
-	return 0;
-}
-
 int diffsnap_driver_block(struct diffsnap_driver *driver, const char *token, const char *holder,
 			  data_piece_fn piece, void *arg, struct cairn_err *err)
 {
@@ -150,9 +117,12 @@ int diffsnap_driver_page(struct diffsnap_driver *driver,
 			 Csi__V1__DifferentialSnapshotResponse **ret, struct cairn_err *err)
 {
 	proto_auto_message ProtobufCMessage *answer = NULL;
-	cairn_auto_free void *memory = NULL;
+	cairn_cleanup(proto_text_map_done) struct proto_text_map parameters = {0};
 	Csi__V1__DifferentialSnapshotRequest request;
-	int rc;
+	int rc = csi_client_json_map(
+		resource->parameters,
+		&csi__v1__differential_snapshot_request__parameters_entry__descriptor, &parameters,
+		err);
 
 	csi__v1__differential_snapshot_request__init(&request);
 	request.snapshot_base = proto_text(resource->base);
@@ -162,7 +132,8 @@ int diffsnap_driver_page(struct diffsnap_driver *driver,
 	request.start_offset = proto_text(start);
 	request.max_entries = max;
 	request.holder = proto_text(holder);
-	rc = fill_parameters(resource->parameters, &request, &memory, err);
+	request.n_parameters = parameters.n;
+	request.parameters = parameters.entries;
 	if (!rc)
 		rc = net_unary(driver->channel,
 			       "/csi.v1.DifferentialSnapshot/GetDifferentialSnapshot",

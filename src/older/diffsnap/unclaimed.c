@@ -16,13 +16,18 @@
 #include "kube/kube_snapshot.h"
 #include "kube/object.h"
 #include "kube/timestamp.h"
+#include "older/diffsnap/live_drivers.h"
 
 #define WORKERS      1U
 #define PAUSE_MIN_MS 1000U
 #define PAUSE_MAX_MS 60000U
 
+/* A driver that has answered within this time is at work, however short after_ms is: a busy
+ * node may stop its controller for seconds. */
+#define LIVE_MS 30000U
+
 struct diffsnap_unclaimed {
-	struct diffsnap_unclaimed_options options;
+	struct diffsnap_unclaimed_options options; /* with `live` of our own */
 	struct kube_informer *informer;
 	struct kube_controller *common;
 };
@@ -40,9 +45,10 @@ static uint64_t unclaimed_time_left(const json_t *object, uint64_t after_ms)
 	return age_ms < after_ms ? after_ms - age_ms : 0;
 }
 
-/* Sets the reason; CAIRN_UNAVAILABLE while the target is not ready. */
+/* Sets the reason, or *ret_busy if the driver's controller is at work; CAIRN_UNAVAILABLE while
+ * the target is not ready. */
 static int unclaimed_reason(const struct diffsnap_unclaimed_options *o, const json_t *object,
-			    const struct kube_call *how, struct cairn_err *ret_why,
+			    const struct kube_call *how, bool *ret_busy, struct cairn_err *ret_why,
 			    struct cairn_err *err)
 {
 	cairn_cleanup(kube_snapshot_done) struct kube_snapshot target = {0};
@@ -56,12 +62,14 @@ static int unclaimed_reason(const struct diffsnap_unclaimed_options *o, const js
 	}
 	if (rc)
 		return rc;
-	cairn_err_set(
-		ret_why, CAIRN_UNIMPLEMENTED,
-		"no controller of the CSI driver '%s' has answered: the driver does not offer "
-		"DIFFERENTIAL_SNAPSHOT_SERVICE, or no controller runs beside it",
-		target.driver);
-	return 0;
+	cairn_err_set(ret_why, CAIRN_UNIMPLEMENTED,
+		      DIFFSNAP_UNCLAIMED_ERROR
+		      " '%s' has answered: the driver does not offer "
+		      "DIFFERENTIAL_SNAPSHOT_SERVICE, or no controller runs beside it",
+		      target.driver);
+	return diffsnap_live_drivers_find(o->live, o->client, how, target.driver,
+					  o->after_ms > LIVE_MS ? o->after_ms : LIVE_MS, ret_busy,
+					  err);
 }
 
 /* The version makes sure that an answer of the driver's controller is not overwritten. */
@@ -93,6 +101,7 @@ int diffsnap_unclaimed_look(const struct diffsnap_unclaimed_options *options, co
 	const char *state = kube_str(object, "status", "state");
 	uint64_t left = unclaimed_time_left(object, options->after_ms);
 	struct cairn_err why = {0};
+	bool busy = false;
 	int rc;
 
 	if ((state && state[0]) || kube_is_deleted(object) || options->after_ms == UINT64_MAX)
@@ -101,9 +110,13 @@ int diffsnap_unclaimed_look(const struct diffsnap_unclaimed_options *options, co
 		*ret_again_ms = left;
 		return 0;
 	}
-	rc = unclaimed_reason(options, object, how, &why, err);
+	rc = unclaimed_reason(options, object, how, &busy, &why, err);
 	if (rc == CAIRN_UNAVAILABLE) { /* not ready, or the API server is away */
 		*ret_again_ms = 0;
+		return 0;
+	}
+	if (!rc && busy) {
+		*ret_again_ms = options->after_ms;
 		return 0;
 	}
 	return rc ? rc : unclaimed_fail(options, object, why.msg, how, err);
@@ -128,7 +141,7 @@ static void unclaimed_on_change(void *arg, const json_t *old, const json_t *now)
 {
 	struct diffsnap_unclaimed *u = arg;
 
-	(void)old;
+	diffsnap_live_drivers_note(u->options.live, old, now);
 	if (now)
 		kube_controller_add_object(u->common, now);
 }
@@ -143,7 +156,8 @@ static void unclaimed_tell_error(void *arg, const char *key, const struct cairn_
 int diffsnap_unclaimed_new(const struct diffsnap_unclaimed_options *options,
 			   struct diffsnap_unclaimed **ret, struct cairn_err *err)
 {
-	const struct kube_informer_options watch = {.resource = &kube_differentialsnapshots};
+	const struct kube_informer_options watch = {.resource = &kube_differentialsnapshots,
+						    .trim = kube_informer_trim_metadata};
 	cairn_cleanup(diffsnap_unclaimed_freep) struct diffsnap_unclaimed *u =
 		cairn_calloc(1, sizeof(*u));
 	const struct kube_controller_options common = {
@@ -160,7 +174,10 @@ int diffsnap_unclaimed_new(const struct diffsnap_unclaimed_options *options,
 	if (!u)
 		return cairn_err_nomem(err, "controller");
 	u->options = *options;
-	rc = kube_controller_new(&common, &u->common, err);
+	u->options.live = NULL;
+	rc = diffsnap_live_drivers_new(&u->options.live, err);
+	if (!rc)
+		rc = kube_controller_new(&common, &u->common, err);
 	if (!rc)
 		rc = kube_informer_new(options->client, &watch, &u->informer, err);
 	if (!rc)
@@ -187,6 +204,7 @@ void diffsnap_unclaimed_free(struct diffsnap_unclaimed *u)
 	diffsnap_unclaimed_stop(u);
 	kube_informer_free(u->informer);
 	kube_controller_free(u->common);
+	diffsnap_live_drivers_free(u->options.live);
 	free(u);
 }
 

@@ -5,7 +5,8 @@
  * Each driver has a controller of its own, and an object of a driver without one would stay
  * without a status for ever: the driver does not offer DIFFERENTIAL_SNAPSHOT_SERVICE, or no
  * controller runs beside it. Such an object becomes a Failure with that reason once it is
- * older than a time limit. A controller that starts later processes it again.
+ * older than a time limit, and the controller has answered no other object in that time: one
+ * that is busy gets to it. A controller that starts later processes it again.
  */
 #ifndef CAIRN_DIFFSNAP_UNCLAIMED_H
 #define CAIRN_DIFFSNAP_UNCLAIMED_H
@@ -17,6 +18,7 @@
 #include "base/cleanup.h"
 
 struct cairn_err;
+struct diffsnap_live_drivers;
 struct diffsnap_unclaimed;
 struct kube_call;
 struct kube_client;
@@ -26,6 +28,9 @@ struct diffsnap_unclaimed_options {
 	struct kube_client *client;
 	struct kube_recorder *recorder; /* may be NULL */
 	uint64_t after_ms;              /* age of an object without a state; UINT64_MAX: any */
+
+	/* For diffsnap_unclaimed_look() only; the controller below has its own. */
+	struct diffsnap_live_drivers *live;
 };
 
 /* Processes one object of any driver; one that has a state is left alone. *ret_again_ms is

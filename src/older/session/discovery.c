@@ -19,8 +19,6 @@
 
 #define WORKERS          2U
 #define PROBE_TIMEOUT_MS 5000U
-#define PAUSE_MIN_MS     500U
-#define PAUSE_MAX_MS     30000U
 
 struct discovery_controller {
 	struct kube_client *client;
@@ -126,8 +124,6 @@ int session_discovery_controller_new(struct kube_client *client, struct kube_rec
 		cairn_calloc(1, sizeof(*c));
 	const struct kube_controller_options common = {
 		.workers = WORKERS,
-		.pause_min_ms = PAUSE_MIN_MS,
-		.pause_max_ms = PAUSE_MAX_MS,
 		.elected = true,
 		.look = discovery_look_at,
 		.failed = discovery_tell_error,

@@ -14,9 +14,7 @@
 #include "older/session/request_validate.h"
 #include "older/session/settings.h"
 
-#define WORKERS      4U
-#define PAUSE_MIN_MS 200U
-#define PAUSE_MAX_MS 30000U
+#define WORKERS 4U
 
 /* Keys of the queue are object keys, prefixed with a letter for the kind. */
 #define KEY_REQUEST 'R'
@@ -74,14 +72,15 @@ static void session_controller_on_data(void *arg, const json_t *old, const json_
 		add_key(arg, KEY_DATA, now);
 }
 
-/* Requests that failed or wait for want of this configuration are processed again. */
+/* Requests that failed or wait for want of this configuration, or because there was one too
+ * many, are processed again. */
 static void on_configuration(void *arg, const json_t *old, const json_t *now)
 {
 	struct session_controller *c = arg;
 
 	(void)old;
-	if (now)
-		session_controller_add_all(c, c->requests, KEY_REQUEST);
+	(void)now;
+	session_controller_add_all(c, c->requests, KEY_REQUEST);
 }
 
 static void on_settings(void *arg, const json_t *old, const json_t *now)
@@ -123,6 +122,15 @@ static void text_of_driver(const json_t *object, void (*emit)(void *to, const ch
 
 	if (driver)
 		emit(to, driver);
+}
+
+/* What only clients read, or a user may make large, is not kept. */
+static void session_controller_trim_request(json_t *request)
+{
+	kube_informer_trim_metadata(request);
+	kube_remove(request, "status", "sessionToken");
+	kube_remove(request, "status", "sessionURL");
+	kube_remove(request, "status", "caCert");
 }
 
 /* ---- work --------------------------------------------------------------- */
@@ -195,7 +203,8 @@ static int watch_all(struct session_controller *c, struct cairn_err *err)
 	static const struct kube_index by_driver[] = {{SESSION_DRIVER_INDEX, text_of_driver},
 						      {NULL, NULL}};
 	const struct kube_informer_options requests = {.resource = &kube_snapshotsessionrequests,
-						       .indexes = by_uid};
+						       .indexes = by_uid,
+						       .trim = session_controller_trim_request};
 	const struct kube_informer_options data = {.resource = &kube_snapshotsessiondata,
 						   .indexes = by_request};
 	const struct kube_informer_options configurations = {
@@ -231,8 +240,6 @@ int session_controller_new(const struct session_controller_options *options,
 		cairn_calloc(1, sizeof(*c));
 	const struct kube_controller_options common = {
 		.workers = WORKERS,
-		.pause_min_ms = PAUSE_MIN_MS,
-		.pause_max_ms = PAUSE_MAX_MS,
 		.elected = true,
 		.look = session_controller_look_at,
 		.failed = session_controller_tell_error,
@@ -253,10 +260,9 @@ int session_controller_new(const struct session_controller_options *options,
 		rc = watch_all(c, err);
 	if (!rc)
 		rc = kube_controller_start(c->common, err);
-	if (rc)
-		return rc;
-	*ret = cairn_take(c);
-	return 0;
+	if (!rc)
+		*ret = cairn_take(c);
+	return rc;
 }
 
 void session_controller_stop(struct session_controller *c)

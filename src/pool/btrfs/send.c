@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "pool/btrfs/btrfs_stream.h"
 #include "pool/btrfs/subvolume.h"
 #include "pool/store/store.h"
@@ -61,13 +62,8 @@ static void *sender_main(void *arg)
  * it is started with every signal blocked. */
 static int sender_start(struct sender *sender, struct cairn_err *err)
 {
-	sigset_t all, old;
-	int rc;
+	int rc = cairn_thread_start(&sender->thread, NULL, NULL, sender_main, sender);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&sender->thread, NULL, sender_main, sender);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return rc ? cairn_err_sys(err, rc, "start a thread") : 0;
 }
 

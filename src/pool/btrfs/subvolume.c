@@ -54,6 +54,7 @@ int btrfs_subvolume_destroy(int dir_fd, const char *name, struct cairn_err *err)
 
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return cairn_err_sys(err, errno, "remove subvolume '%s'", name);
+	/* The root directory of every subvolume has this inode number. */
 	if (!S_ISDIR(st.st_mode) || st.st_ino != BTRFS_FIRST_FREE_OBJECTID)
 		return cairn_err_set(err, CAIRN_INVALID, "'%s' is not a subvolume", name);
 	snprintf(args.name, sizeof(args.name), "%s", name);

@@ -2,273 +2,53 @@
 
 #include "pool/catalogue/catalogue.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "base/err.h"
-#include "base/lock.h"
-#include "base/mem.h"
-#include "pool/catalogue/catalogue_conn.h"
-#include "pool/catalogue/catalogue_disk_vfs.h"
-#include "pool/catalogue/catalogue_impl.h"
-#include "pool/catalogue/catalogue_loss.h"
-#include "pool/catalogue/catalogue_mark.h"
+#include "pool/catalogue/catalogue_ops.h"
 
-/* Connections kept for the next readers; each holds two descriptors and some
- * kilobytes of cache. */
-#define IDLE_MAX 8U
-
-/* SQLite looks for a rollback journal next to every file. A catalogue never has
- * one. */
-static int look_for_journal(const char *path, struct cairn_err *err)
+void pool_catalogue_close(struct catalogue *cat)
 {
-	cairn_auto_free char *name = cairn_printf("%s-journal", path);
-	struct stat st;
-
-	if (!name)
-		return cairn_err_nomem(err, "catalogue");
-	if (lstat(name, &st) == 0 && !S_ISREG(st.st_mode))
-		return cairn_err_set(err, CAIRN_DATA_LOSS, "'%s' is not a file", name);
-	return 0;
-}
-
-/* Checks the file before SQLite does: SQLite's codes do not distinguish these
- * cases, opening a FIFO would block for ever, and SQLite removes the log next to
- * an empty file. */
-static int look_at_file(const char *path, bool writable, struct cairn_err *err)
-{
-	struct stat st;
-
-	if (lstat(path, &st) != 0)
-		return cairn_err_sys(err, errno, "catalogue '%s'", path);
-	if (!S_ISREG(st.st_mode))
-		return cairn_err_set(err, CAIRN_DATA_LOSS, "catalogue '%s' is not a file", path);
-	if (st.st_size == 0)
-		return cairn_err_set(err, CAIRN_DATA_LOSS, "catalogue '%s' is empty", path);
-	if (access(path, writable ? R_OK | W_OK : R_OK) != 0)
-		return cairn_err_sys(err, errno, "catalogue '%s'", path);
-	return look_for_journal(path, err);
-}
-
-static int catalogue_new(const char *dir, bool writable, struct catalogue **ret,
-			 struct cairn_err *err)
-{
-	cairn_cleanup(pool_catalogue_closep) struct catalogue *cat = cairn_calloc(1, sizeof(*cat));
-	char real[PATH_MAX];
-
-	if (!cat)
-		return cairn_err_nomem(err, "catalogue");
-	pthread_mutex_init(&cat->readers_lock, NULL);
-	pthread_mutex_init(&cat->group_lock, NULL);
-	pthread_mutex_init(&cat->writer_lock, NULL);
-	cat->group_tail = &cat->group;
-	cat->writable = writable;
-	/* Further connections are opened later, when the working directory may
-	 * have changed. */
-	if (!realpath(dir, real))
-		return cairn_err_sys(err, errno, "directory '%s'", dir);
-	cat->path = cairn_printf("%s/" CATALOGUE_FILE, strcmp(real, "/") == 0 ? "" : real);
-	if (!cat->path)
-		return cairn_err_nomem(err, "catalogue");
-	*ret = cairn_take(cat);
-	return 0;
-}
-
-int pool_catalogue_open_lossy(const char *dir, bool writable, struct catalogue **ret,
-			      struct cairn_err *err)
-{
-	cairn_cleanup(pool_catalogue_closep) struct catalogue *cat = NULL;
-	int rc = catalogue_new(dir, writable, &cat, err);
-
-	if (rc == 0)
-		rc = look_at_file(cat->path, writable, err);
-	if (rc == 0)
-		rc = pool_catalogue_find_loss(cat, err);
-	if (rc != 0)
-		return rc;
-	*ret = cairn_take(cat);
-	return 0;
-}
-
-int pool_catalogue_open(const char *dir, bool writable, struct catalogue **ret,
-			struct cairn_err *err)
-{
-	cairn_cleanup(pool_catalogue_closep) struct catalogue *cat = NULL;
-	int rc = pool_catalogue_open_lossy(dir, writable, &cat, err);
-
-	if (rc == 0 && cat->log_fault)
-		return cairn_err_set(err, CAIRN_DATA_LOSS,
-				     "'%s-wal' %s: what was committed last is lost; put the file "
-				     "back, or go on without it: cairn pool check --repair",
-				     cat->path, cat->log_fault);
-	if (rc != 0)
-		return rc;
-	*ret = cairn_take(cat);
-	return 0;
+	if (cat)
+		cat->ops->close(cat);
 }
 
 const char *pool_catalogue_log_fault(const struct catalogue *cat)
 {
-	return cat->log_fault;
+	return cat->ops->log_fault ? cat->ops->log_fault(cat) : NULL;
 }
 
 int pool_catalogue_accept_log(struct catalogue *cat, struct cairn_err *err)
 {
-	if (pool_catalogue_mark_clear(cat->path) < 0)
-		return cairn_err_sys(err, errno, "'%s-trust'", cat->path);
-	cat->log_fault = NULL;
-	return 0;
-}
-
-void pool_catalogue_close(struct catalogue *cat)
-{
-	if (!cat)
-		return;
-	while (cat->idle) {
-		struct conn *next = cat->idle->next;
-
-		pool_conn_close(cat->idle);
-		cat->idle = next;
-	}
-	pool_catalogue_begin_log_anew(cat->writer);
-	pool_conn_close(cat->writer);
-	pthread_mutex_destroy(&cat->readers_lock);
-	pthread_mutex_destroy(&cat->group_lock);
-	pthread_mutex_destroy(&cat->writer_lock);
-	free(cat->path);
-	free(cat);
+	return cat->ops->accept_log ? cat->ops->accept_log(cat, err) : 0;
 }
 
 int pool_catalogue_hold(struct catalogue *cat)
 {
-	struct conn *conn = NULL;
-	int fd;
-
-	if (pool_catalogue_reader_take(cat, &conn, NULL) != 0)
-		return -1;
-	fd = pool_catalogue_disk_vfs_hold(conn->db);
-	pool_catalogue_reader_release(cat, conn, true);
-	return fd;
+	return cat->ops->hold ? cat->ops->hold(cat) : -1;
 }
 
-int pool_catalogue_reader_take(struct catalogue *cat, struct conn **ret, struct cairn_err *err)
+bool pool_catalogue_make_room(struct catalogue *cat)
 {
-	for (;;) {
-		struct conn *conn;
-
-		pthread_mutex_lock(&cat->readers_lock);
-		conn = cat->idle;
-		if (conn) {
-			cat->idle = conn->next;
-			cat->n_idle--;
-		}
-		pthread_mutex_unlock(&cat->readers_lock);
-		if (!conn)
-			return pool_conn_open(cat->path, false, ret, err);
-		if (!pool_conn_is_stale(conn)) {
-			*ret = conn;
-			return 0;
-		}
-		pool_conn_close(conn);
-	}
+	return cat->ops->make_room && cat->ops->make_room(cat);
 }
 
-void pool_catalogue_reader_release(struct catalogue *cat, struct conn *conn, bool reuse)
+void pool_catalogue_let_go(struct catalogue *cat, bool let_go)
 {
-	if (reuse) {
-		cairn_scoped_lock(&cat->readers_lock);
-		if (cat->n_idle < IDLE_MAX) {
-			conn->next = cat->idle;
-			cat->idle = conn;
-			cat->n_idle++;
-			return;
-		}
-	}
-	pool_conn_close(conn);
+	if (cat->ops->let_go)
+		cat->ops->let_go(cat, let_go);
 }
 
-static int take_value(struct conn *conn, struct catalogue_bytes key, bool stored,
-		      sqlite3_stmt *stmt, uint8_t **ret_data, size_t *ret_len,
-		      struct cairn_err *err)
+void pool_catalogue_prefer_room(struct catalogue *cat, void (*trim)(void *arg), void *arg)
 {
-	struct catalogue_bytes value = pool_conn_column(stmt, 0);
-	uint8_t *data;
-
-	if (!stored && !pool_catalogue_unwrap(key, value, &value)) {
-		if (sqlite3_errcode(conn->db) == SQLITE_NOMEM)
-			return cairn_err_nomem(err, conn->path);
-		return cairn_err_set(err, CAIRN_DATA_LOSS,
-				     "catalogue '%s': a record does not fit its checksum",
-				     conn->path);
-	}
-	data = cairn_alloc(value.len + 1);
-	if (!data)
-		return cairn_err_nomem(err, "catalogue record");
-	if (value.len > 0)
-		memcpy(data, value.data, value.len);
-	data[value.len] = 0;
-	*ret_data = data;
-	*ret_len = value.len;
-	return 0;
-}
-
-static int get_with(struct conn *conn, struct catalogue_bytes key, bool stored, uint8_t **ret_data,
-		    size_t *ret_len, struct cairn_err *err)
-{
-	sqlite3_stmt *stmt = NULL;
-	int code = pool_conn_stmt(conn, CONN_GET, &stmt, err);
-	int rc;
-
-	if (code != 0)
-		return code;
-	rc = sqlite3_bind_blob(stmt, 1, key.data, (int)key.len, SQLITE_STATIC);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(stmt);
-	if (rc == SQLITE_ROW)
-		code = take_value(conn, key, stored, stmt, ret_data, ret_len, err);
-	else if (rc == SQLITE_DONE)
-		code = cairn_err_set(err, CAIRN_NOT_FOUND, "no such record in the catalogue");
-	else
-		code = pool_conn_err(conn, rc, err);
-	sqlite3_reset(stmt);
-	sqlite3_clear_bindings(stmt);
-	return code;
-}
-
-int pool_catalogue_get_with(struct conn *conn, struct catalogue_bytes key, uint8_t **ret_data,
-			    size_t *ret_len, struct cairn_err *err)
-{
-	return get_with(conn, key, false, ret_data, ret_len, err);
+	if (cat->ops->prefer_room)
+		cat->ops->prefer_room(cat, trim, arg);
 }
 
 static int get_value(struct catalogue *cat, struct catalogue_bytes key, bool stored,
 		     uint8_t **ret_data, size_t *ret_len, struct cairn_err *err)
 {
-	cairn_auto_free uint8_t *data = NULL;
-	struct conn *conn = NULL;
-	size_t len = 0;
-	bool stale;
-	int rc;
-
 	if (key.len == 0 || key.len > CATALOGUE_KEY_MAX)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "no such record in the catalogue");
-	rc = pool_catalogue_reader_take(cat, &conn, err);
-	if (rc != 0)
-		return rc;
-	rc = get_with(conn, key, stored, &data, &len, err);
-	stale = pool_conn_is_stale(conn);
-	pool_catalogue_reader_release(cat, conn, !stale && (rc == 0 || rc == CAIRN_NOT_FOUND));
-	if (stale)
-		return cairn_err_set(err, CAIRN_ABORTED,
-				     "catalogue '%s' was changed while it was read", cat->path);
-	if (rc != 0)
-		return rc;
-	*ret_data = cairn_take(data);
-	*ret_len = len;
-	return 0;
+	return cat->ops->get(cat, key, stored, ret_data, ret_len, err);
 }
 
 int pool_catalogue_get(struct catalogue *cat, struct catalogue_bytes key, uint8_t **ret_data,
@@ -283,49 +63,42 @@ int pool_catalogue_get_stored(struct catalogue *cat, struct catalogue_bytes key,
 	return get_value(cat, key, true, ret_data, ret_len, err);
 }
 
-static int check_lines(struct conn *conn, const char *sql, const char *good,
-		       void (*report)(void *arg, const char *line), void *arg,
-		       struct cairn_err *err)
+int pool_catalogue_scan(struct catalogue *cat, struct catalogue_bytes prefix,
+			struct catalogue_bytes after,
+			int (*fn)(void *arg, struct catalogue_bytes key,
+				  struct catalogue_bytes value, bool damaged,
+				  struct cairn_err *err),
+			void *arg, struct cairn_err *err)
 {
-	sqlite3_stmt *stmt = NULL;
-	int rc = sqlite3_prepare_v2(conn->db, sql, -1, &stmt, NULL);
-	unsigned rows = 0;
+	int rc;
 
-	if (rc == SQLITE_OK)
-		while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-			const char *line = (const char *)sqlite3_column_text(stmt, 0);
+	if (prefix.len > CATALOGUE_KEY_MAX || after.len > CATALOGUE_KEY_MAX)
+		return cairn_err_set(err, CAIRN_INVALID, "catalogue: key too long");
+	rc = cat->ops->scan(cat, prefix, after, fn, arg, err);
+	return rc > 0 ? 0 : rc;
+}
 
-			rows++;
-			if (!line || strcmp(line, good) != 0)
-				report(arg, line ? line : "catalogue: unexpected empty entry");
-		}
-	sqlite3_finalize(stmt);
-	if (rc != SQLITE_DONE)
-		return pool_conn_err(conn, rc, err);
-	if (rows == 0)
-		report(arg, "catalogue: its table is missing");
-	return 0;
+int pool_catalogue_commit(struct catalogue_batch *batch, enum catalogue_sync sync,
+			  struct cairn_err *err)
+{
+	if (batch->failed.code != 0) {
+		if (err)
+			*err = batch->failed;
+		return batch->failed.code;
+	}
+	if (!batch->cat->writable)
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "the catalogue is open for reading only");
+	return batch->cat->ops->commit(batch, sync, err);
+}
+
+bool pool_catalogue_is_certain(struct catalogue *cat)
+{
+	return cat->ops->is_certain(cat);
 }
 
 int pool_catalogue_check(struct catalogue *cat, void (*report)(void *arg, const char *line),
 			 void *arg, struct cairn_err *err)
 {
-	struct cairn_err local = {0};
-	struct conn *conn = NULL;
-	int rc = pool_catalogue_reader_take(cat, &conn, err);
-
-	if (rc != 0)
-		return rc;
-	rc = check_lines(conn, "PRAGMA integrity_check", "ok", report, arg, &local);
-	if (rc == 0)
-		rc = check_lines(conn, "SELECT sql FROM sqlite_schema", CATALOGUE_SCHEMA, report,
-				 arg, &local);
-	pool_catalogue_reader_release(cat, conn, rc == 0);
-	if (rc == CAIRN_DATA_LOSS) {
-		report(arg, local.msg);
-		return 0;
-	}
-	if (rc != 0 && err)
-		*err = local;
-	return rc;
+	return cat->ops->check(cat, report, arg, err);
 }

@@ -4,7 +4,7 @@
  * atomic batches.
  *
  * The pool's logic needs no more than that, so a directory pool keeps it in an
- * SQLite file and a pool in RADOS can keep it in an object's omap. Keys are
+ * SQLite file and a pool in RADOS in an object's omap (catalogue_ops.h). Keys are
  * bytes, compared as bytes. Values carry their own checksum, made and checked
  * here, so a damaged value is never used.
  *
@@ -154,6 +154,21 @@ int pool_catalogue_commit(struct catalogue_batch *batch, enum catalogue_sync syn
  * catalogue may find it committed. Then no object may be removed for lack of a
  * record. */
 bool pool_catalogue_is_certain(struct catalogue *cat);
+
+/* After a commit failed for lack of space: true when the next one takes its space from
+ * the catalogue's own files, so that the caller should retry. False when there is none to
+ * take. */
+bool pool_catalogue_make_room(struct catalogue *cat);
+
+/* Room can be made only by a process that uses the catalogue alone. With `let_go` this
+ * one keeps no connection between its operations, so that others can be alone. */
+void pool_catalogue_let_go(struct catalogue *cat, bool let_go);
+
+/* Where a failed commit may leave the log in doubt, because it is the host of an image
+ * that is full: makes the next commits in that way from the start, as long as no other
+ * process uses the catalogue. `trim` returns blocks of the image that are free; NULL ends
+ * this. */
+void pool_catalogue_prefer_room(struct catalogue *cat, void (*trim)(void *arg), void *arg);
 
 /* Checks the file's structure (not the meaning of the values); `report` is
  * called with a line for each fault. */

@@ -7,8 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "pool/catalogue/catalogue_conn.h"
-#include "pool/catalogue/catalogue_impl.h"
+#include "pool/catalogue/catalogue_ops.h"
 
 /* Stops a caller's loop from taking all memory. */
 #define BATCH_BYTES_MAX (256U << 20)
@@ -38,7 +37,7 @@ static void add_op(struct catalogue_batch *batch, enum batch_op_kind kind,
 		   struct catalogue_bytes key, struct catalogue_bytes value)
 {
 	struct batch_op op = {kind, key.len, value.len};
-	uint8_t sum[CATALOGUE_CHECKSUM_LEN];
+	uint8_t sum[CATALOGUE_SUM_LEN];
 
 	if (batch->failed.code != 0)
 		return;
@@ -99,5 +98,22 @@ void pool_catalogue_batch_late(struct catalogue_batch *batch, catalogue_late_fn 
 int pool_catalogue_batch_get(struct catalogue_batch *batch, struct catalogue_bytes key,
 			     uint8_t **ret_data, size_t *ret_len, struct cairn_err *err)
 {
-	return pool_catalogue_get_with(batch->conn, key, ret_data, ret_len, err);
+	return batch->cat->ops->batch_get(batch, key, ret_data, ret_len, err);
+}
+
+int pool_catalogue_batch_run_late(struct catalogue_batch *batch, void *transaction,
+				  struct cairn_err *err)
+{
+	int rc;
+
+	if (!batch->late)
+		return 0;
+	batch->transaction = transaction;
+	rc = batch->late(batch->late_arg, batch, err);
+	batch->transaction = NULL;
+	if (rc == 0 && batch->failed.code != 0) {
+		*err = batch->failed;
+		rc = err->code;
+	}
+	return rc;
 }

@@ -31,95 +31,6 @@ static const char *const stmt_text[CONN_STMT_COUNT] = {
 	[CONN_ROLLBACK] = "ROLLBACK",
 };
 
-static int code_of_result(int rc)
-{
-	switch (rc & 0xff) {
-	case SQLITE_FULL:
-	case SQLITE_NOMEM:
-		return CAIRN_NO_SPACE;
-	case SQLITE_READONLY:
-		return CAIRN_PRECONDITION;
-	case SQLITE_BUSY:
-	case SQLITE_LOCKED:
-	case SQLITE_PROTOCOL:
-		return CAIRN_ABORTED;
-	case SQLITE_PERM:
-	case SQLITE_AUTH:
-		return CAIRN_DENIED;
-	/* Our statements are fixed: if one does not compile or match, the
-	 * schema or a row is not ours. */
-	case SQLITE_ERROR:
-	case SQLITE_SCHEMA:
-	case SQLITE_TOOBIG:
-	case SQLITE_MISMATCH:
-	case SQLITE_CONSTRAINT:
-	case SQLITE_CORRUPT:
-	case SQLITE_NOTADB:
-	case SQLITE_FORMAT:
-		return CAIRN_DATA_LOSS;
-	case SQLITE_CANTOPEN:
-		return CAIRN_DENIED;
-	default:
-		return CAIRN_INTERNAL;
-	}
-}
-
-/* SQLite keeps errno only for some failures, and reports a shared-memory file
- * that could not be created as "read-only". If errno right after the call
- * indicates lack of space or memory, that is the cause. */
-static int cause_of(sqlite3 *db, int rc, int errno_now)
-{
-	int sys_errno = db ? sqlite3_system_errno(db) : 0;
-	bool telling = errno_now == ENOSPC || errno_now == EDQUOT || errno_now == ENOMEM;
-
-	switch (rc & 0xff) {
-	case SQLITE_IOERR:
-		return sys_errno ? sys_errno : errno_now;
-	case SQLITE_CANTOPEN:
-		return sys_errno;
-	case SQLITE_READONLY:
-		return telling ? errno_now : 0;
-	default:
-		return 0;
-	}
-}
-
-/* Callers take CAIRN_NOT_FOUND for a missing record and remove its data, so a
- * failure of the catalogue's files must not have that code. */
-static int files_err(const char *path, int sys_errno, struct cairn_err *err)
-{
-	int rc = cairn_err_sys(err, sys_errno, "catalogue '%s'", path);
-
-	return rc == CAIRN_NOT_FOUND || rc == CAIRN_EXISTS
-		       ? cairn_err_recode(err, CAIRN_UNAVAILABLE)
-		       : rc;
-}
-
-int pool_conn_result_err(const char *path, sqlite3 *db, int rc, struct cairn_err *err)
-{
-	int sys_errno = cause_of(db, rc, errno);
-
-	if (rc == SQLITE_IOERR_NOMEM)
-		return cairn_err_nomem(err, path);
-	if (rc == SQLITE_IOERR_SHORT_READ || rc == SQLITE_IOERR_CORRUPTFS)
-		return cairn_err_set(err, CAIRN_DATA_LOSS, "catalogue '%s': %s", path,
-				     "the file is cut short");
-	if (sys_errno != 0)
-		return files_err(path, sys_errno, err);
-	if ((rc & 0xff) == SQLITE_READONLY)
-		return cairn_err_set(err, CAIRN_PRECONDITION,
-				     "catalogue '%s' cannot be written: it is read-only, or there "
-				     "is no room for the files beside it",
-				     path);
-	return cairn_err_set(err, code_of_result(rc), "catalogue '%s': %s", path,
-			     sqlite3_errstr(rc));
-}
-
-int pool_conn_err(struct conn *conn, int rc, struct cairn_err *err)
-{
-	return pool_conn_result_err(conn->path, conn->db, rc, err);
-}
-
 static struct conn_stamp stamp_of(const char *path)
 {
 	struct stat st;
@@ -236,7 +147,7 @@ static int catalogue_conn_check_header(struct conn *conn, int *ret_rc, struct ca
 				     conn->path);
 	if (version > CATALOGUE_VERSION)
 		return cairn_err_set(err, CAIRN_UNIMPLEMENTED,
-				     "catalogue '%s' has version %lld; this program knows %d",
+				     "catalogue '%s' has version %lld; this program supports %d",
 				     conn->path, (long long)version, CATALOGUE_VERSION);
 	return 0;
 }
@@ -318,10 +229,8 @@ static int new_conn(const char *path, struct conn **ret, struct cairn_err *err)
 	conn->path = cairn_strdup(path);
 	if (!conn->path)
 		return cairn_err_nomem(err, "catalogue");
-	if (rc != SQLITE_OK)
-		return pool_conn_err(conn, rc, err);
 	*ret = cairn_take(conn);
-	return 0;
+	return rc == SQLITE_OK ? 0 : pool_conn_err(*ret, rc, err);
 }
 
 int pool_conn_open(const char *path, bool writable, struct conn **ret, struct cairn_err *err)

@@ -108,15 +108,6 @@ int pool_conn_err(struct conn *conn, int rc, struct cairn_err *err);
 /* The same for a database handle that is not a struct conn. */
 int pool_conn_result_err(const char *path, sqlite3 *db, int rc, struct cairn_err *err);
 
-/* The checksum of a record. It covers the key, the value and the boundary
- * between them. */
-void pool_catalogue_checksum(struct catalogue_bytes key, struct catalogue_bytes value,
-			     uint8_t ret[CATALOGUE_CHECKSUM_LEN]);
-
-/* The payload of a stored value, borrowed; false when it is damaged. */
-bool pool_catalogue_unwrap(struct catalogue_bytes key, struct catalogue_bytes stored,
-			   struct catalogue_bytes *ret);
-
 /* A blob column of the current row, borrowed until the next step. Data is NULL
  * only when memory is short or the column is not a blob. */
 struct catalogue_bytes pool_conn_column(sqlite3_stmt *stmt, int column);

@@ -27,6 +27,7 @@ struct vfs_file {
 	sqlite3_io_methods methods; /* the parent's, except for those of shared memory */
 	struct shm *shm;            /* NULL before the first use */
 	const char *path;           /* of the main file; SQLite's, lives as long as the file */
+	bool writable;
 };
 
 static sqlite3_vfs *parent_vfs;
@@ -51,7 +52,7 @@ static int vfs_shm_map(sqlite3_file *file, int region, int size, int extend,
 	int rc = SQLITE_OK;
 
 	if (!state->shm)
-		rc = pool_shm_open_for(state->path, &state->shm);
+		rc = pool_shm_open_for(state->path, state->writable, &state->shm);
 	return rc != SQLITE_OK ? rc
 			       : pool_shm_map(state->shm, (size_t)region, (size_t)size, extend != 0,
 					      ret_memory);
@@ -134,6 +135,7 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
 	if (rc != SQLITE_OK || !(flags & SQLITE_OPEN_MAIN_DB) || !file->pMethods)
 		return rc;
 	state->path = name;
+	state->writable = (flags & SQLITE_OPEN_READWRITE) != 0;
 	state->parent = file->pMethods;
 	state->methods = *state->parent;
 	state->methods.xClose = vfs_close;

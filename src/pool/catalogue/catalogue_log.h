@@ -10,8 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CATALOGUE_LOG_HEADER 32
-#define CATALOGUE_LOG_FRAME  24 /* header of a frame, before its page */
+#define CATALOGUE_LOG_HEADER      32
+#define CATALOGUE_LOG_SALT_OFFSET 16 /* in the header */
+#define CATALOGUE_LOG_FRAME       24 /* header of a frame, before its page */
 
 #define CATALOGUE_PAGE_MAX 65536U
 

@@ -36,8 +36,8 @@ static bool index_is_whole(const struct conn *conn, const struct catalogue_mark 
 /* A commit is added to the index after its sync, and the process may be killed in
  * between: then the log itself must reach the mark, unless a later commit moved
  * it. */
-static int compare_log(struct catalogue *cat, const struct conn *conn, struct catalogue_mark *mark,
-		       struct cairn_err *err)
+static int compare_log(struct catalogue_sqlite *cat, const struct conn *conn,
+		       struct catalogue_mark *mark, struct cairn_err *err)
 {
 	while (!index_is_whole(conn, mark)) {
 		int is_reached = pool_catalogue_mark_is_reached(cat->path, mark);
@@ -85,8 +85,8 @@ static int main_proves_loss(const struct conn *conn, const struct catalogue_mark
 }
 
 /* Another process may have created a log since the first check. */
-static int ask_main(struct catalogue *cat, const struct conn *conn, struct catalogue_mark *mark,
-		    const char *fault, struct cairn_err *err)
+static int ask_main(struct catalogue_sqlite *cat, const struct conn *conn,
+		    struct catalogue_mark *mark, const char *fault, struct cairn_err *err)
 {
 	bool is_proven;
 	int rc = main_proves_loss(conn, mark, err);
@@ -99,7 +99,7 @@ static int ask_main(struct catalogue *cat, const struct conn *conn, struct catal
 	return 0;
 }
 
-int pool_catalogue_find_loss(struct catalogue *cat, struct cairn_err *err)
+int pool_catalogue_find_loss(struct catalogue_sqlite *cat, struct cairn_err *err)
 {
 	struct catalogue_mark mark = pool_catalogue_mark_read(cat->path);
 	struct conn *conn = NULL;

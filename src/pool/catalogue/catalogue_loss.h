@@ -8,10 +8,10 @@
 #define CAIRN_POOL_CATALOGUE_LOSS_H
 
 struct cairn_err;
-struct catalogue;
+struct catalogue_sqlite;
 
 /* Sets catalogue.log_fault. Must be called before any connection is open, because
  * SQLite creates a missing log. */
-int pool_catalogue_find_loss(struct catalogue *cat, struct cairn_err *err);
+int pool_catalogue_find_loss(struct catalogue_sqlite *cat, struct cairn_err *err);
 
 #endif

@@ -142,6 +142,13 @@ static bool is_older(const uint8_t *salt, const uint8_t *marked)
 	return back != 0 && back <= GENERATIONS_NEAR;
 }
 
+bool pool_catalogue_mark_precedes(int trust_fd, const uint8_t *salt)
+{
+	struct catalogue_mark mark = read_mark(trust_fd);
+
+	return mark.end != 0 && is_older(mark.salt, salt);
+}
+
 /* The log is there, with this salt and size. */
 static const char *compare_mark(const struct catalogue_mark *mark, const uint8_t *salt,
 				uint64_t size)

@@ -47,6 +47,9 @@ struct catalogue_mark pool_catalogue_mark_read(const char *path);
 /* True when the mark is of the log with this salt: a commit in it was synced. */
 bool pool_catalogue_mark_is_of(int trust_fd, const uint8_t *salt);
 
+/* True when the log with this salt is a restart of the marked one. */
+bool pool_catalogue_mark_precedes(int trust_fd, const uint8_t *salt);
+
 /* Written after each transaction, also after those that are not synced: a later change
  * of the page must not be taken for this transaction. But not before a commit in the
  * same log was synced: after a power cut, or when the process is killed, that log may hold

@@ -5,10 +5,10 @@
  *
  * The blocks come from the catalogue's own files. A connection that excludes all others
  * works without the shared index of the log, so the blocks of the index can be
- * released; they hold a small commit. After it the log is copied into the main file,
- * restarted and cut to one frame, and the index takes its blocks again. So a
- * filesystem that writes in place needs no space in the end, however many commits
- * follow.
+ * released; they hold a small commit. After it the log is copied into the main file and
+ * restarted, and the index takes its blocks again. A filesystem that writes in place has
+ * blocks for the next commit then, in the log that is kept, and needs no space however
+ * many commits follow; otherwise the log is cut to one frame.
  */
 #ifndef CAIRN_POOL_CATALOGUE_ROOM_H
 #define CAIRN_POOL_CATALOGUE_ROOM_H
@@ -16,16 +16,17 @@
 #include <stdbool.h>
 
 struct cairn_err;
-struct catalogue;
+struct catalogue_sqlite;
 struct conn;
 
-/* After a commit failed for lack of space: true when the next one is to be made in this
- * way, so that the caller should retry. False when that has failed before. */
-bool pool_catalogue_make_room(struct catalogue *cat);
+/* After a commit, with the writer's lock held: closes the connections if they are not
+ * to be kept. */
+void pool_catalogue_close_if_let_go(struct catalogue_sqlite *cat);
 
 struct catalogue_room {
 	struct conn *conn;
-	int index_fd;
+	int index_fd;  /* -1 while the index keeps its blocks */
+	bool in_place; /* the filesystem writes to the blocks that a file has */
 };
 
 /* Closes the idle connections of the catalogue, and waits a moment for those of others.
@@ -33,13 +34,16 @@ struct catalogue_room {
  *
  * CAIRN_ABORTED  others use the catalogue
  */
-int pool_catalogue_room_enter(struct catalogue *cat, struct catalogue_room *ret,
+int pool_catalogue_room_enter(struct catalogue_sqlite *cat, struct catalogue_room *ret,
 			      struct cairn_err *err);
+
+/* Where the index still has its blocks: releases them for the next commit, and is true. */
+bool pool_catalogue_room_release(const struct catalogue_sqlite *cat, struct catalogue_room *room);
 
 /* Shortens the log; false when there was no space even for that. */
 bool pool_catalogue_room_shorten(const struct catalogue_room *room);
 
 /* Shortens the log, and gives the index its blocks again. */
-void pool_catalogue_room_leave(struct catalogue_room *room);
+void pool_catalogue_room_leave(const struct catalogue_sqlite *cat, struct catalogue_room *room);
 
 #endif

@@ -16,7 +16,7 @@
 #define SCAN_PAGE_BYTES (256U << 10)
 
 struct scan {
-	struct catalogue *cat;
+	struct catalogue_sqlite *cat;
 	struct catalogue_bytes prefix;
 	struct conn *conn; /* NULL once all rows are fetched */
 	sqlite3_stmt *stmt;
@@ -145,19 +145,17 @@ static int catalogue_scan_deliver(struct scan *scan,
 	return 0;
 }
 
-int pool_catalogue_scan(struct catalogue *cat, struct catalogue_bytes prefix,
-			struct catalogue_bytes after,
-			int (*fn)(void *arg, struct catalogue_bytes key,
-				  struct catalogue_bytes value, bool damaged,
-				  struct cairn_err *err),
-			void *arg, struct cairn_err *err)
+int pool_catalogue_sqlite_scan(struct catalogue *base, struct catalogue_bytes prefix,
+			       struct catalogue_bytes after,
+			       int (*fn)(void *arg, struct catalogue_bytes key,
+					 struct catalogue_bytes value, bool damaged,
+					 struct cairn_err *err),
+			       void *arg, struct cairn_err *err)
 {
+	struct catalogue_sqlite *cat = (struct catalogue_sqlite *)base;
 	struct scan scan = {.cat = cat, .prefix = prefix};
-	int rc;
+	int rc = pool_catalogue_reader_take(cat, &scan.conn, err);
 
-	if (prefix.len > CATALOGUE_KEY_MAX || after.len > CATALOGUE_KEY_MAX)
-		return cairn_err_set(err, CAIRN_INVALID, "catalogue: key too long");
-	rc = pool_catalogue_reader_take(cat, &scan.conn, err);
 	if (rc != 0)
 		return rc;
 	cairn_buf_init(&scan.page, SCAN_PAGE_BYTES + sizeof(struct row_head) + CATALOGUE_KEY_MAX +
@@ -175,5 +173,5 @@ int pool_catalogue_scan(struct catalogue *cat, struct catalogue_bytes prefix,
 	}
 	scan_end(&scan, rc >= 0);
 	cairn_buf_done(&scan.page);
-	return rc > 0 ? 0 : rc;
+	return rc;
 }

@@ -187,7 +187,9 @@ static int catalogue_shm_join(struct shm *shm)
 	return SQLITE_OK;
 }
 
-static int catalogue_shm_open_files(struct shm *shm, const char *path)
+/* A writer cannot use an index that it may only read: its exclusive locks need a descriptor for
+ * writing. */
+static int catalogue_shm_open_files(struct shm *shm, const char *path, bool writable)
 {
 	shm->name = cairn_printf("%s-shm", path);
 	if (!shm->name)
@@ -200,7 +202,7 @@ static int catalogue_shm_open_files(struct shm *shm, const char *path)
 				return SQLITE_FULL;
 			continue;
 		}
-		if (errno != EACCES && errno != EPERM && errno != EROFS)
+		if (writable || (errno != EACCES && errno != EPERM && errno != EROFS))
 			return SQLITE_CANTOPEN;
 		shm->fd = open(shm->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 		shm->read_only = true;
@@ -215,7 +217,7 @@ static size_t page_lead(const struct shm *shm, size_t region)
 	return region * shm->region_size % (size_t)sysconf(_SC_PAGESIZE);
 }
 
-int pool_shm_open_for(const char *path, struct shm **ret)
+int pool_shm_open_for(const char *path, bool writable, struct shm **ret)
 {
 	struct shm *shm = cairn_calloc(1, sizeof(*shm));
 	int rc;
@@ -224,7 +226,7 @@ int pool_shm_open_for(const char *path, struct shm **ret)
 		return SQLITE_NOMEM;
 	shm->fd = -1;
 	shm->path = path;
-	rc = catalogue_shm_open_files(shm, path);
+	rc = catalogue_shm_open_files(shm, path, writable);
 	if (rc != SQLITE_OK) {
 		pool_shm_close(shm);
 		return rc;

@@ -19,8 +19,9 @@
 
 struct shm;
 
-/* Opens the index of the database at `path`, and creates it if it is missing. */
-int pool_shm_open_for(const char *path, struct shm **ret);
+/* Opens the index of the database at `path`, and creates it if it is missing. A connection that
+ * is not `writable` may also use one that it can only read. */
+int pool_shm_open_for(const char *path, bool writable, struct shm **ret);
 /* Drops every lock. Accepts NULL. */
 void pool_shm_close(struct shm *shm);
 

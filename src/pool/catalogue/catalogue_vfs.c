@@ -295,7 +295,7 @@ static void note_written(struct log_file *log, const uint8_t *bytes, int n, int6
 	struct catalogue_mark *mark = &log->mark;
 
 	if (n == CATALOGUE_LOG_HEADER && offset == 0) {
-		memcpy(mark->salt, bytes + 16, sizeof(mark->salt));
+		memcpy(mark->salt, bytes + CATALOGUE_LOG_SALT_OFFSET, sizeof(mark->salt));
 	} else if (n == CATALOGUE_LOG_FRAME) {
 		memcpy(mark->salt, bytes + 8, sizeof(mark->salt));
 		log->page = (struct catalogue_page){.number = pool_catalogue_log_last_page(bytes)};
@@ -309,6 +309,28 @@ static void note_written(struct log_file *log, const uint8_t *bytes, int n, int6
 		log->end = offset + n;
 }
 
+/* Before the header of a restarted log. All commits of the old log are in the main file then, so
+ * a page that would prove a loss is that of a transaction that was not committed: its process was
+ * killed, or its sync failed. */
+static void drop_stale_page(struct log_file *log, const uint8_t *header)
+{
+	static const struct catalogue_page none;
+	struct catalogue_page page = pool_catalogue_page_read(log->main_path);
+	uint8_t now[MAIN_PAGE_SIZE];
+	int fd = trust_fd(log);
+	size_t n = 0;
+
+	if (fd < 0 || !page.number || page.before == page.after || !log->main ||
+	    page.size > sizeof(now) ||
+	    pool_catalogue_file_read(log->main, now, page.size,
+				     (page.number - 1) * (uint64_t)page.size, &n) < 0 ||
+	    block_checksum(now, n) != page.before ||
+	    !pool_catalogue_mark_precedes(fd, header + CATALOGUE_LOG_SALT_OFFSET))
+		return;
+	pool_catalogue_page_write(fd, &none);
+	(void)fdatasync(fd);
+}
+
 static int log_write(sqlite3_file *file, const void *buf, int n, sqlite3_int64 offset)
 {
 	struct log_file *log = (struct log_file *)file;
@@ -316,6 +338,8 @@ static int log_write(sqlite3_file *file, const void *buf, int n, sqlite3_int64 o
 	bool is_last = n != CATALOGUE_LOG_FRAME && log->page.number && offset == log->page_offset;
 	int rc;
 
+	if (n == CATALOGUE_LOG_HEADER && offset == 0)
+		drop_stale_page(log, buf);
 	if (n == CATALOGUE_LOG_FRAME)
 		lower_mark(log, buf, offset);
 	if (is_last)

@@ -118,7 +118,7 @@ static int record_begin(struct cursor *c, const uint8_t *data, size_t n, uint8_t
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "a record is empty");
 	if (data[0] < RECORD_VERSION || data[0] > newest)
 		return cairn_err_set(err, CAIRN_UNIMPLEMENTED,
-				     "a record has version %u, this program knows %u", data[0],
+				     "a record has version %u, this program supports %u", data[0],
 				     newest);
 	*c = (struct cursor){.at = data + 1, .end = data + n};
 	return 0;

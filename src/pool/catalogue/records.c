@@ -328,7 +328,8 @@ int pool_records_snapshot_touch(struct catalogue_batch *batch, uint64_t number,
 	if (!rc)
 		rc = pool_record_snapshot_decode(data, n, &old, err);
 	if (rc == CAIRN_NOT_FOUND || (!rc && !old.has_data))
-		return cairn_err_set(err, CAIRN_ABORTED, "snapshot %llu has just gone",
+		return cairn_err_set(err, CAIRN_ABORTED,
+				     "snapshot %llu was removed in the meantime",
 				     (unsigned long long)number);
 	if (rc)
 		return rc;

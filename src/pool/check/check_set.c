@@ -29,7 +29,7 @@ static int verify_file(struct check *check, const struct record_snapshot *snapsh
 	int rc;
 
 	pool_changeset_file_name(snapshot->number, snapshot->set_generation, name);
-	rc = pool_changeset_file_reader_new(check->pool->sets_fd, name, 0, &reader, err);
+	rc = pool_changeset_file_reader_new(check->pool->sets, name, 0, &reader, err);
 	if (!rc)
 		rc = block_set_verify(pool_changeset_file_reader_set(reader), err);
 	if (rc)
@@ -110,7 +110,7 @@ static int remake_set(struct check *check, const struct record_snapshot *snapsho
 	if (rc)
 		return rc;
 	pool_changeset_file_name(snapshot->number, snapshot->set_generation, name);
-	rc = pool_changeset_file_set_aside(pool->sets_fd, name, err);
+	rc = pool_changeset_file_set_aside(pool->sets, name, err);
 	cairn_closep(&lock);
 	lock = -1;
 	if ((!rc || rc == CAIRN_NOT_FOUND) && *ret_possible)

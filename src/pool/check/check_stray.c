@@ -19,8 +19,9 @@
 #include "pool/catalogue/records.h"
 #include "pool/check/inventory.h"
 #include "pool/cleanup_queue.h"
-#include "pool/device/volume_device.h"
+#include "pool/device/attacher.h"
 #include "pool/pool_impl.h"
+#include "pool/store/blob.h"
 #include "pool/store/changeset_file.h"
 #include "pool/store/store.h"
 
@@ -76,7 +77,7 @@ static enum wanted object_is_wanted(struct check *check, enum store_kind kind, c
 	return wanted;
 }
 
-/* ---- is it nobody's? ------------------------------------------------------ */
+/* ---- is it unused? --------------------------------------------------------- */
 
 struct mention {
 	const char *id;
@@ -179,20 +180,6 @@ static bool is_still_there(struct check *check, struct store_ref ref)
 	       sighting.seen;
 }
 
-static int check_stray_refuse_attached(struct check *check, struct store_ref ref,
-				       struct cairn_err *err)
-{
-	cairn_auto_free char *path = NULL;
-	char device[DEVICE_PATH_MAX] = "";
-	int rc = pool_store_path(check->pool->store, ref, &path, err);
-
-	if (!rc)
-		rc = pool_device_find(path, device, err);
-	if (!rc && device[0])
-		return cairn_err_set(err, CAIRN_PRECONDITION, "it is attached as %s", device);
-	return rc == CAIRN_NOT_FOUND ? 0 : rc;
-}
-
 static int pass_number(void *arg, struct catalogue_batch *batch, struct cairn_err *err)
 {
 	return pool_records_pass_number(batch, *(const uint64_t *)arg, err);
@@ -220,7 +207,7 @@ static int retire_number(struct check *check, struct store_ref ref, struct cairn
 /* An object under a name other than its own is half-made or half-removed. */
 static int set_aside(struct check *check, struct store_ref ref, struct cairn_err *err)
 {
-	int rc = check_stray_refuse_attached(check, ref, err);
+	int rc = pool_attacher_refuse_attached(check->pool->attacher, ref, "it", err);
 
 	if (!rc)
 		rc = retire_number(check, ref, err);
@@ -318,7 +305,7 @@ static int check_set_file(void *arg, const char *name, struct cairn_err *err)
 	    pool_impl_lock_set(check->pool, number, check->pool->lock_wait_ms, &lock, NULL) != 0)
 		return 0; /* in use */
 	if (set_is_wanted(check, number, generation, name) != UNWANTED ||
-	    faccessat(check->pool->sets_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+	    pool_blob_check(check->pool->sets, name, NULL) != 0)
 		return 0;
 	snprintf(text, sizeof(text), "change set '%s' is in no record%s", name,
 		 check->spec->repair ? " and is moved to the quarantine" : "");
@@ -326,7 +313,7 @@ static int check_set_file(void *arg, const char *name, struct cairn_err *err)
 		pool_check_fault(check, POOL_FAULT_FOUND, "%s", text);
 		return 0;
 	}
-	rc = pool_changeset_file_set_aside(check->pool->sets_fd, name, &why);
+	rc = pool_changeset_file_set_aside(check->pool->sets, name, &why);
 	return pool_check_outcome(check, rc, &why, POOL_FAULT_REPAIRED, text, err);
 }
 
@@ -343,6 +330,5 @@ int pool_check_strays(struct check *check, struct cairn_err *err)
 	if (!rc)
 		rc = pool_store_list(store, STORE_SNAPSHOT, check_object, &snapshots, err);
 	return rc ? rc
-		  : pool_changeset_file_list(check->pool->sets_fd, false, check_set_file, check,
-					     err);
+		  : pool_changeset_file_list(check->pool->sets, false, check_set_file, check, err);
 }

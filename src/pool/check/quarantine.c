@@ -97,7 +97,7 @@ int pool_quarantine_list(struct pool *pool,
 		rc = pool_store_list_aside(pool->store, STORE_SNAPSHOT, list_object, &listing, err);
 	listing.kind = POOL_QUARANTINE_SET;
 	if (!rc)
-		rc = pool_changeset_file_list(pool->sets_fd, true, list_object, &listing, err);
+		rc = pool_changeset_file_list(pool->sets, true, list_object, &listing, err);
 	if (!rc && !listing.ended)
 		rc = pool_catalogue_scan(pool->cat, pool_records_key_bytes(&prefix),
 					 (struct catalogue_bytes){"", 0}, list_value, &listing,
@@ -286,7 +286,7 @@ static int restore_set(struct pool *pool, const char *name, struct cairn_err *er
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "no snapshot uses '%s' any more; it can only be dropped",
 				     name);
-	return rc ? rc : pool_changeset_file_bring_back(pool->sets_fd, name, err);
+	return rc ? rc : pool_changeset_file_bring_back(pool->sets, name, err);
 }
 
 int pool_quarantine_restore(struct pool *pool, const char *id, char *ret_text, size_t n,
@@ -366,7 +366,7 @@ int pool_quarantine_drop(struct pool *pool, const char *id, struct cairn_err *er
 	else if (item.kind == POOL_QUARANTINE_SNAPSHOT)
 		rc = drop_object(pool, STORE_SNAPSHOT, id, err);
 	else if (item.kind == POOL_QUARANTINE_SET)
-		rc = pool_changeset_file_drop_aside(pool->sets_fd, id, err);
+		rc = pool_changeset_file_drop_aside(pool->sets, id, err);
 	else
 		rc = drop_value(pool, id, err);
 	return rc ? cairn_err_wrap(err, "drop '%s'", id) : 0;

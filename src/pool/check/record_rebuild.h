@@ -17,8 +17,11 @@
 #include <stdint.h>
 
 struct cairn_err;
+struct catalogue_batch;
 struct inventory;
 struct pool;
+struct record_snapshot;
+struct store_ref;
 
 enum rebuild_outcome {
 	REBUILD_NOTHING, /* the record is good by now, or nothing is known of the object */
@@ -46,5 +49,15 @@ int pool_rebuild_snapshot(struct pool *pool, uint64_t number, bool doubted,
  * indexes and data; false when neither shows it. */
 bool pool_rebuild_volume_of(struct pool *pool, const struct inventory *inv, uint64_t number,
 			    uint64_t *ret_volume);
+
+/* --- for both files of this interface --- */
+
+/* Whether the store has the object, and its size. */
+int pool_rebuild_find_data(struct pool *pool, struct store_ref ref, bool *ret_has,
+			   uint64_t *ret_size, struct cairn_err *err);
+
+/* Makes a concurrent release of the head's data fail. */
+int pool_rebuild_keep_head(struct pool *pool, struct catalogue_batch *batch,
+			   const struct record_snapshot *head, struct cairn_err *err);
 
 #endif

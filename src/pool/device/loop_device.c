@@ -143,6 +143,32 @@ int pool_loop_find_all(const struct stat *file,
 	return rc > 0 ? 0 : rc;
 }
 
+/* Paths are as this process sees them. */
+static bool loop_device_is_below(const char *name, const char *dir)
+{
+	cairn_auto_fd int fd = -1;
+	char path[64];
+	char file[BACKING_PATH_MAX];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/sys/block/%.20s/loop/backing_file", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? 0 : read(fd, file, sizeof(file));
+	return n > (ssize_t)strlen(dir) && strncmp(file, dir, strlen(dir)) == 0 &&
+	       file[strlen(dir)] == '/';
+}
+
+bool pool_loop_any_below(const char *dir)
+{
+	cairn_cleanup(loop_device_closedirp) DIR *devices = opendir("/sys/block");
+	const struct dirent *entry;
+
+	while (devices && (entry = readdir(devices)))
+		if (is_loop_name(entry->d_name) && loop_device_is_below(entry->d_name, dir))
+			return true;
+	return !devices;
+}
+
 static int prefer_writable(void *arg, const struct loop_device *device, struct cairn_err *err)
 {
 	struct loop_device *best = arg;
@@ -300,7 +326,7 @@ static int lock_opened(const char *file, uint64_t deadline, int *ret_fd, struct 
 			return cairn_err_sys(err, errno, "lock '%s'", file);
 		if (cairn_monotonic_ns() >= deadline)
 			return cairn_err_set(err, CAIRN_ABORTED,
-					     "'%s' is being attached or written by somebody else",
+					     "'%s' is being attached or written by another process",
 					     file);
 		cairn_sleep_ms(pause);
 		pause = pause < POLL_MAX_MS ? pause * 2 : pause;

@@ -39,6 +39,10 @@ int pool_loop_find_all(const struct stat *file,
 				 struct cairn_err *err),
 		       void *arg, struct cairn_err *err);
 
+/* Whether a device has a backing file below a directory; true also where sysfs cannot be
+ * read. Asks nothing of the directory's filesystem, which may have shut down. */
+bool pool_loop_any_below(const char *dir);
+
 struct loop_spec {
 	const char *file; /* its path, for the label and for messages */
 	bool read_only;
@@ -67,6 +71,11 @@ int pool_loop_open(const char *device, const struct stat *file, int flags, int *
  * CAIRN_PRECONDITION  mounted or open elsewhere; it stays as it was
  */
 int pool_loop_detach(const char *device, const struct stat *file, struct cairn_err *err);
+
+/* The same for a file whose filesystem does not answer any more: found by the path that the
+ * device was attached with. */
+int pool_loop_find_path(const char *path, char ret_device[DEVICE_PATH_MAX], struct cairn_err *err);
+int pool_loop_detach_path(const char *path, struct cairn_err *err);
 
 /* Waits until the device no longer belongs to the file. False after `wait_ms`. */
 bool pool_loop_wait_gone(const char *device, const struct stat *file, uint64_t wait_ms);

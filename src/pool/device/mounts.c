@@ -63,6 +63,7 @@ static dev_t source_device(const char *source)
 	return st.st_rdev;
 }
 
+/* btrfs has an anonymous device number (major 0): there the source names the block device. */
 static bool entry_is_on(const struct mountinfo_entry *entry, dev_t device)
 {
 	if (entry->major != 0)

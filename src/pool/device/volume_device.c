@@ -21,6 +21,9 @@
 #define LIMIT_TRIES   100U
 #define LIMIT_WAIT_MS 10U
 
+#define GROW_WAIT_MS 10000U
+#define GROW_POLL_MS 20U
+
 static int stat_file(const char *path, struct stat *ret, struct cairn_err *err)
 {
 	if (stat(path, ret) < 0)
@@ -91,6 +94,7 @@ int pool_device_detach_locked(const char *path, struct cairn_err *err)
 	struct stat file;
 	int rc = stat_file(path, &file, err);
 
+	/* A file may have several devices, if another program attached it too. */
 	while (rc == 0) {
 		struct loop_device device = {.path = ""};
 
@@ -170,6 +174,39 @@ static int set_limit(int fd, uint64_t size)
 	return rc;
 }
 
+/* The client of a network store must learn the new size. */
+static int await_size(int fd, const char *device, uint64_t size, struct cairn_err *err)
+{
+	uint64_t deadline = cairn_monotonic_ns() + GROW_WAIT_MS * CAIRN_NS_PER_MS;
+	uint64_t have = 0;
+
+	for (;;) {
+		if (ioctl(fd, BLKGETSIZE64, &have) < 0)
+			return cairn_err_sys(err, errno, "size of '%s'", device);
+		if (have >= size)
+			return 0;
+		if (cairn_monotonic_ns() > deadline)
+			return cairn_err_set(err, CAIRN_UNAVAILABLE, "'%s' has not grown yet",
+					     device);
+		cairn_sleep_ms(GROW_POLL_MS);
+	}
+}
+
+int pool_device_is_read_only(const char *device, bool *ret, struct cairn_err *err)
+{
+	cairn_auto_fd int fd = open(device, O_RDONLY | O_CLOEXEC);
+	int read_only = 0;
+
+	if (fd < 0 || ioctl(fd, BLKROGET, &read_only) < 0) {
+		int rc = cairn_err_sys(err, errno, "open '%s'", device);
+
+		/* The volume is there; callers take CAIRN_NOT_FOUND for a missing one. */
+		return rc == CAIRN_NOT_FOUND ? cairn_err_recode(err, CAIRN_UNAVAILABLE) : rc;
+	}
+	*ret = read_only != 0;
+	return 0;
+}
+
 /* Without a limit the device takes its file's size, which may be larger. */
 int pool_device_refresh_size(const char *device, uint64_t size, struct cairn_err *err)
 {
@@ -179,6 +216,8 @@ int pool_device_refresh_size(const char *device, uint64_t size, struct cairn_err
 
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "open '%s'", device);
+	if (strncmp(device, "/dev/loop", 9) != 0)
+		return await_size(fd, device, size, err);
 	if (ioctl(fd, LOOP_GET_STATUS64, &info) < 0 || ioctl(fd, BLKGETSIZE64, &have) < 0)
 		return cairn_err_sys(err, errno, "size of '%s'", device);
 	if (have >= size)

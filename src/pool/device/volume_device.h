@@ -34,6 +34,7 @@ int pool_device_find(const char *path, char ret_device[DEVICE_PATH_MAX], struct 
 struct device_one {
 	char path[DEVICE_PATH_MAX];
 	bool read_only;
+	bool ended;  /* what serves its data was killed: it can only be detached */
 	char *mount; /* see pool_device_mount_point() */
 };
 
@@ -72,8 +73,13 @@ int pool_device_detach_locked(const char *path, struct cairn_err *err);
 int pool_device_detach(const char *path, struct cairn_err *err);
 
 /* Grows an attached device to `size` bytes of its file; does nothing if it has
- * that size. */
+ * that size. A device that is not a loop device grows by itself, and is waited for.
+ *
+ * CAIRN_UNAVAILABLE  it has not grown yet
+ */
 int pool_device_refresh_size(const char *device, uint64_t size, struct cairn_err *err);
+
+int pool_device_is_read_only(const char *device, bool *ret, struct cairn_err *err);
 
 /* Flushes the device's dirty pages to the backing file. */
 int pool_device_flush(const char *device, struct cairn_err *err);

@@ -2,30 +2,27 @@
 
 #include "pool/store/changeset_file.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/err.h"
-#include "base/io.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "pool/store/file_owner.h"
-
-#define WRITE_BUFFER 65536
+#include "pool/store/blob.h"
 
 struct setfile_writer {
-	int sets_fd;
-	int fd;
-	char name[SETFILE_NAME_MAX];
-	bool finished;
+	struct blob_writer *blob;
 	struct block_set_writer *set;
-	size_t len;
-	char buf[WRITE_BUFFER];
+};
+
+/* Maximum size that is read into memory when the caller names no buffer. */
+#define WHOLE_DEFAULT 32768U
+
+struct setfile_reader {
+	struct blob_reader *blob;
+	char name[SETFILE_NAME_MAX];
+	struct block_set_reader *set;
 };
 
 void pool_changeset_file_name(uint64_t number, uint64_t generation, char out[SETFILE_NAME_MAX])
@@ -65,30 +62,27 @@ static bool entry_is_set(const char *entry, bool aside, char name[SETFILE_NAME_M
 	return pool_changeset_file_parse_name(name, &number, &generation);
 }
 
-int pool_changeset_file_list(int sets_fd, bool aside,
+struct listing {
+	bool aside;
+	int (*fn)(void *arg, const char *name, struct cairn_err *err);
+	void *arg;
+};
+
+static int list_set(void *arg, const char *entry, struct cairn_err *err)
+{
+	const struct listing *listing = arg;
+	char name[SETFILE_NAME_MAX];
+
+	return entry_is_set(entry, listing->aside, name) ? listing->fn(listing->arg, name, err) : 0;
+}
+
+int pool_changeset_file_list(struct blobs *sets, bool aside,
 			     int (*fn)(void *arg, const char *name, struct cairn_err *err),
 			     void *arg, struct cairn_err *err)
 {
-	int fd = openat(sets_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	struct dirent *entry;
-	int rc = 0;
+	struct listing listing = {.aside = aside, .fn = fn, .arg = arg};
 
-	if (!dir) {
-		rc = cairn_err_sys(err, errno, "read the change sets");
-		cairn_closep(&fd);
-		return rc;
-	}
-	while (rc >= 0 && (errno = 0, entry = readdir(dir))) {
-		char name[SETFILE_NAME_MAX];
-
-		if (entry_is_set(entry->d_name, aside, name))
-			rc = fn(arg, name, err);
-	}
-	if (rc >= 0 && errno)
-		rc = cairn_err_sys(err, errno, "read the change sets");
-	closedir(dir);
-	return rc < 0 ? rc : 0;
+	return pool_blob_list(sets, list_set, &listing, err);
 }
 
 struct newest {
@@ -109,85 +103,53 @@ static int keep_newest(void *arg, const char *name, struct cairn_err *err)
 	return 0;
 }
 
-int pool_changeset_file_newest_generation(int sets_fd, uint64_t number, uint64_t *ret,
+int pool_changeset_file_newest_generation(struct blobs *sets, uint64_t number, uint64_t *ret,
 					  struct cairn_err *err)
 {
 	struct newest newest = {.number = number};
-	int rc = pool_changeset_file_list(sets_fd, false, keep_newest, &newest, err);
+	int rc = pool_changeset_file_list(sets, false, keep_newest, &newest, err);
 
 	if (!rc)
-		rc = pool_changeset_file_list(sets_fd, true, keep_newest, &newest, err);
+		rc = pool_changeset_file_list(sets, true, keep_newest, &newest, err);
 	if (!rc)
 		*ret = newest.generation;
 	return rc;
 }
 
-static int rename_set(int sets_fd, const char *from, const char *to, struct cairn_err *err)
-{
-	if (renameat2(sets_fd, from, sets_fd, to, RENAME_NOREPLACE) < 0)
-		return cairn_err_sys(err, errno, "rename '%s' to '%s'", from, to);
-	return cairn_sync_dir(sets_fd, to, err);
-}
-
-int pool_changeset_file_set_aside(int sets_fd, const char *name, struct cairn_err *err)
+int pool_changeset_file_set_aside(struct blobs *sets, const char *name, struct cairn_err *err)
 {
 	char aside[SETFILE_NAME_MAX + sizeof(SETFILE_ASIDE)];
 
 	snprintf(aside, sizeof(aside), "%s" SETFILE_ASIDE, name);
-	return rename_set(sets_fd, name, aside, err);
+	return pool_blob_rename(sets, name, aside, err);
 }
 
-int pool_changeset_file_bring_back(int sets_fd, const char *name, struct cairn_err *err)
+int pool_changeset_file_bring_back(struct blobs *sets, const char *name, struct cairn_err *err)
 {
 	char aside[SETFILE_NAME_MAX + sizeof(SETFILE_ASIDE)];
 
 	snprintf(aside, sizeof(aside), "%s" SETFILE_ASIDE, name);
-	return rename_set(sets_fd, aside, name, err);
+	return pool_blob_rename(sets, aside, name, err);
 }
 
-int pool_changeset_file_drop_aside(int sets_fd, const char *name, struct cairn_err *err)
+int pool_changeset_file_drop_aside(struct blobs *sets, const char *name, struct cairn_err *err)
 {
 	char aside[SETFILE_NAME_MAX + sizeof(SETFILE_ASIDE)];
 
 	snprintf(aside, sizeof(aside), "%s" SETFILE_ASIDE, name);
-	if (unlinkat(sets_fd, aside, 0) < 0 && errno != ENOENT)
-		return cairn_err_sys(err, errno, "remove '%s'", aside);
-	return cairn_sync_dir(sets_fd, aside, err);
-}
-
-static int changeset_file_flush(struct setfile_writer *writer, struct cairn_err *err)
-{
-	if (cairn_write_full(writer->fd, writer->buf, writer->len) < 0)
-		return cairn_err_sys(err, errno, "write change set '%s'", writer->name);
-	writer->len = 0;
-	return 0;
+	return pool_blob_remove(sets, aside, true, err);
 }
 
 static int write_bytes(void *arg, const void *data, size_t n, struct cairn_err *err)
 {
 	struct setfile_writer *writer = arg;
-	const char *at = data;
 
-	while (n > 0) {
-		size_t part = WRITE_BUFFER - writer->len;
-
-		part = n < part ? n : part;
-		memcpy(writer->buf + writer->len, at, part);
-		writer->len += part;
-		at += part;
-		n -= part;
-		if (writer->len == WRITE_BUFFER) {
-			int rc = changeset_file_flush(writer, err);
-
-			if (rc)
-				return rc;
-		}
-	}
-	return 0;
+	return pool_blob_append(writer->blob, data, n, err);
 }
 
-int pool_changeset_file_writer_new(int sets_fd, const char *name, const struct block_set_info *info,
-				   struct setfile_writer **ret, struct cairn_err *err)
+int pool_changeset_file_writer_new(struct blobs *sets, const char *name,
+				   const struct block_set_info *info, struct setfile_writer **ret,
+				   struct cairn_err *err)
 {
 	cairn_cleanup(pool_changeset_file_writer_freep) struct setfile_writer *writer =
 		cairn_calloc(1, sizeof(*writer));
@@ -196,13 +158,9 @@ int pool_changeset_file_writer_new(int sets_fd, const char *name, const struct b
 
 	if (!writer)
 		return cairn_err_nomem(err, "change set");
-	writer->sets_fd = sets_fd;
-	writer->fd = -1;
-	snprintf(writer->name, sizeof(writer->name), "%s", name);
-	writer->fd = pool_owner_open(sets_fd, writer->name, O_WRONLY | O_TRUNC);
-	if (writer->fd < 0)
-		return cairn_err_sys(err, errno, "make change set '%s'", name);
-	rc = block_set_writer_new(info, output, &writer->set, err);
+	rc = pool_blob_create(sets, name, &writer->blob, err);
+	if (!rc)
+		rc = block_set_writer_new(info, output, &writer->set, err);
 	if (rc)
 		return rc;
 	*ret = cairn_take(writer);
@@ -212,11 +170,7 @@ int pool_changeset_file_writer_new(int sets_fd, const char *name, const struct b
 void pool_changeset_file_writer_free(struct setfile_writer *writer)
 {
 	block_set_writer_freep(&writer->set);
-	if (writer->fd >= 0) {
-		close(writer->fd);
-		if (!writer->finished)
-			unlinkat(writer->sets_fd, writer->name, 0);
-	}
+	pool_blob_writer_freep(&writer->blob);
 	free(writer);
 }
 
@@ -230,12 +184,53 @@ int pool_changeset_file_writer_finish(struct setfile_writer *writer,
 {
 	int rc = block_set_writer_finish(writer->set, ret_info, err);
 
-	if (!rc)
-		rc = changeset_file_flush(writer, err);
+	return rc ? rc : pool_blob_finish(writer->blob, err);
+}
+
+static int read_bytes(void *arg, uint64_t offset, void *data, size_t n, struct cairn_err *err)
+{
+	struct setfile_reader *reader = arg;
+	int rc = pool_blob_read(reader->blob, offset, data, n, err);
+
+	return rc ? cairn_err_wrap(err, "change set '%s'", reader->name) : 0;
+}
+
+int pool_changeset_file_reader_new(struct blobs *sets, const char *name, size_t buffer_size,
+				   struct setfile_reader **ret, struct cairn_err *err)
+{
+	cairn_cleanup(pool_changeset_file_reader_freep) struct setfile_reader *reader =
+		cairn_calloc(1, sizeof(*reader));
+	struct block_input input = {.read_at = read_bytes, .arg = reader};
+	int rc;
+
+	if (!reader)
+		return cairn_err_nomem(err, "change set");
+	snprintf(reader->name, sizeof(reader->name), "%s", name);
+	rc = pool_blob_open(sets, name, buffer_size ? buffer_size : WHOLE_DEFAULT, &reader->blob,
+			    err);
 	if (rc)
-		return rc;
-	if (fsync(writer->fd) < 0)
-		return cairn_err_sys(err, errno, "sync change set '%s'", writer->name);
-	writer->finished = true;
-	return cairn_sync_dir(writer->sets_fd, writer->name, err);
+		return cairn_err_wrap(err, "change set");
+	input.size = reader->blob->size;
+	rc = block_set_reader_new(input, buffer_size, &reader->set, err);
+	if (rc)
+		return cairn_err_wrap(err, "change set '%s'", name);
+	*ret = cairn_take(reader);
+	return 0;
+}
+
+void pool_changeset_file_reader_free(struct setfile_reader *reader)
+{
+	block_set_reader_freep(&reader->set);
+	pool_blob_reader_freep(&reader->blob);
+	free(reader);
+}
+
+struct block_set_reader *pool_changeset_file_reader_set(struct setfile_reader *reader)
+{
+	return reader->set;
+}
+
+struct block_set_reader *pool_changeset_file_reader_take(struct setfile_reader *reader)
+{
+	return cairn_take(reader->set);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Change sets as files: block/set.h's bytes in the directory sets/.
+/* Change sets as blobs (blob.h) that hold block/set.h's bytes.
  *
  * The name is the snapshot's number and a generation, and a file that the
  * catalogue does not name is never read. So a set is written under its final
@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "block/set.h"
 
+struct blobs;
 struct cairn_err;
 struct setfile_reader;
 struct setfile_writer;
@@ -32,12 +33,12 @@ bool pool_changeset_file_parse_name(const char *name, uint64_t *ret_number,
 
 /* The highest generation for which a file exists, including quarantine; 0 if
  * none. */
-int pool_changeset_file_newest_generation(int sets_fd, uint64_t number, uint64_t *ret,
+int pool_changeset_file_newest_generation(struct blobs *sets, uint64_t number, uint64_t *ret,
 					  struct cairn_err *err);
 
-/* Calls `fn` for every set file in sets/: with `aside` those in quarantine,
+/* Calls `fn` for every set: with `aside` those in quarantine,
  * otherwise the others. A negative return ends the listing. */
-int pool_changeset_file_list(int sets_fd, bool aside,
+int pool_changeset_file_list(struct blobs *sets, bool aside,
 			     int (*fn)(void *arg, const char *name, struct cairn_err *err),
 			     void *arg, struct cairn_err *err);
 
@@ -48,13 +49,14 @@ int pool_changeset_file_list(int sets_fd, bool aside,
  * CAIRN_EXISTS     a file with the new name exists
  */
 #define SETFILE_ASIDE ".aside"
-int pool_changeset_file_set_aside(int sets_fd, const char *name, struct cairn_err *err);
-int pool_changeset_file_bring_back(int sets_fd, const char *name, struct cairn_err *err);
-int pool_changeset_file_drop_aside(int sets_fd, const char *name, struct cairn_err *err);
+int pool_changeset_file_set_aside(struct blobs *sets, const char *name, struct cairn_err *err);
+int pool_changeset_file_bring_back(struct blobs *sets, const char *name, struct cairn_err *err);
+int pool_changeset_file_drop_aside(struct blobs *sets, const char *name, struct cairn_err *err);
 
 /* Starts the file; a leftover one is overwritten. */
-int pool_changeset_file_writer_new(int sets_fd, const char *name, const struct block_set_info *info,
-				   struct setfile_writer **ret, struct cairn_err *err);
+int pool_changeset_file_writer_new(struct blobs *sets, const char *name,
+				   const struct block_set_info *info, struct setfile_writer **ret,
+				   struct cairn_err *err);
 /* Removes the file unless it was finished. */
 void pool_changeset_file_writer_free(struct setfile_writer *writer);
 CAIRN_DEFINE_CLEANUP(struct setfile_writer, pool_changeset_file_writer_free);
@@ -68,7 +70,7 @@ int pool_changeset_file_writer_finish(struct setfile_writer *writer,
 /* CAIRN_NOT_FOUND  no such file
  * CAIRN_DATA_LOSS  damaged
  */
-int pool_changeset_file_reader_new(int sets_fd, const char *name, size_t buffer_size,
+int pool_changeset_file_reader_new(struct blobs *sets, const char *name, size_t buffer_size,
 				   struct setfile_reader **ret, struct cairn_err *err);
 /* Also frees the set's reader, unless it was taken. */
 void pool_changeset_file_reader_free(struct setfile_reader *reader);

@@ -2,7 +2,7 @@
 
 /* What root makes in a pool of another user belongs to the owner of the directory that
  * it is made in, so that the owner can go on using the pool. Nothing happens for
- * other users. A filesystem without owners is no error.
+ * other users. A filesystem without owners is not an error.
  */
 #ifndef CAIRN_POOL_OWNER_H
 #define CAIRN_POOL_OWNER_H

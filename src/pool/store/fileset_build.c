@@ -42,6 +42,7 @@ int pool_fileset_remove(struct store *store, struct store_ref ref, struct cairn_
 	rc = rc ? rc : pool_fileset_remove_named(set, ref.kind, half.text, err);
 	if (rc)
 		return rc;
+	/* Under the other name it is not an object any more, however far the removal gets. */
 	if (renameat(parent, ref.id, parent, gone.text) == 0)
 		rc = pool_fileset_remove_named(set, ref.kind, gone.text, err);
 	else if (errno == ENOSPC || errno == EDQUOT)
@@ -135,6 +136,8 @@ int pool_fileset_finish(struct fileset *set, struct store_ref ref, int fd, struc
 	int parent = set->kind_fd[ref.kind], rc;
 	cairn_auto_fd int dir = -1;
 
+	/* The data, then its entry, then the rename: after a crash the object is complete or it
+	 * does not exist. */
 	if (fsync(fd) < 0)
 		return cairn_err_sys(err, errno, "sync the data of '%s'", ref.id);
 	dir = openat(parent, name.text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -314,6 +317,7 @@ static int move_disk_over(struct fileset *set, const char *id, struct cairn_err 
 	if (rc)
 		return rc;
 	rc = cairn_sync_dir(dir, id, err);
+	/* The caller reports a failure, so the volume must keep its old contents. */
 	if (rc && exchange_disks(set, id, dir, NULL) == 0)
 		(void)cairn_sync_dir(dir, id, NULL);
 	return rc;
@@ -340,6 +344,7 @@ int pool_fileset_replace(struct fileset *set, const struct store_replacement *sp
 	int rc = build_from_snapshot(set, spec->id, spec->snapshot_id, spec->length, spec->size,
 				     copy, &to, err);
 
+	/* Durable before the exchange: a crash leaves the old contents or the new ones. */
 	rc = rc ? rc : pool_fileset_sync(to, err);
 	rc = rc ? rc : pool_fileset_ready(set, spec, err);
 	return rc ? rc : move_disk_over(set, spec->id, err);

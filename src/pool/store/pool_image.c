@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
@@ -26,20 +27,23 @@
 
 /* Between finding a device and opening it, the device may disappear with its
  * last user. */
-#define MOUNT_TRIES 8U
+#define MOUNT_TRIES    8U
+#define MOUNT_PAUSE_MS 20U
 
 struct image_fs_kind {
 	const char *name;
 	const char *package; /* package that contains its mkfs */
 	/* btrfs returns freed space to the host in the background; XFS would do it
-	 * within each commit, which costs more than the space is worth. */
+	 * within each commit, which costs more than the space is worth. XFS refuses to
+	 * mount a copy of a mounted image with EINVAL, as if it were damaged; the lock
+	 * and the search for the file's device exclude a second mount of one file. */
 	const char *options;
 	const char *mkfs[4];
 };
 
 static const struct image_fs_kind kinds[] = {
 	[IMAGE_BTRFS] = {"btrfs", "btrfs-progs", "discard=async", {"mkfs.btrfs", "-q", "-K"}},
-	[IMAGE_XFS] = {"xfs", "xfsprogs", "", {"mkfs.xfs", "-q", "-K", "-mreflink=1"}},
+	[IMAGE_XFS] = {"xfs", "xfsprogs", "nouuid", {"mkfs.xfs", "-q", "-K", "-mreflink=1"}},
 };
 
 /* Syncs the directory that holds `file`. */
@@ -145,6 +149,30 @@ static int check_mounted(const char *file, const struct stat *st, const char *mo
 	return 0;
 }
 
+/* A filesystem that is mounted claims its device. */
+static bool is_claimed(const char *device)
+{
+	cairn_auto_fd int fd = open(device, O_RDONLY | O_EXCL | O_CLOEXEC);
+
+	return fd < 0 && errno == EBUSY;
+}
+
+/* A btrfs that has shut down is refused with EINVAL also while the kernel still lets go of its
+ * last mount, which does not mean that its contents are invalid. */
+static int mount_image_device(const char *device, const struct image_fs_kind *kind,
+			      const char *mount_point)
+{
+	unsigned long flags = MS_NOATIME | MS_NODEV | MS_NOSUID | MS_NOEXEC;
+
+	for (unsigned try = 1;; try++) {
+		if (mount(device, mount_point, kind->name, flags, kind->options) == 0)
+			return 0;
+		if ((errno != EINVAL && errno != EBUSY) || try == MOUNT_TRIES)
+			return -1;
+		cairn_sleep_ms(MOUNT_PAUSE_MS);
+	}
+}
+
 static int mount_now(const char *file, const struct stat *st, const struct image_fs_kind *kind,
 		     const char *mount_point, struct cairn_err *err)
 {
@@ -154,19 +182,41 @@ static int mount_now(const char *file, const struct stat *st, const struct image
 
 	if (rc < 0)
 		return rc;
-	if (mount(device.path, mount_point, kind->name,
-		  MS_NOATIME | MS_NODEV | MS_NOSUID | MS_NOEXEC, kind->options) == 0)
+	if (mount_image_device(device.path, kind, mount_point) == 0)
 		return 0;
 	if (errno == ENODEV)
 		return cairn_err_set(err, CAIRN_UNIMPLEMENTED,
 				     "this kernel has no %s filesystem; try 'modprobe %s'",
 				     kind->name, kind->name);
+	/* A btrfs that has shut down cannot be mounted for writing while it is mounted at all. */
+	if ((errno == EINVAL || errno == EBUSY) && is_claimed(device.path))
+		return cairn_err_set(err, CAIRN_UNAVAILABLE,
+				     "the filesystem of '%s' has shut down after an error and is "
+				     "still mounted elsewhere, for example in a container",
+				     file);
 	/* The options are fixed, so it is the contents that mount(2) calls invalid. */
 	if (errno == EINVAL || errno == EUCLEAN)
 		return cairn_err_set(err, CAIRN_DATA_LOSS,
 				     "'%s' holds no %s filesystem that can be mounted", file,
 				     kind->name);
 	return cairn_err_sys(err, errno, "mount '%s' on '%s'", file, mount_point);
+}
+
+/* XFS does not show in the mount table that it has shut down; no file of it can be
+ * opened then. */
+static bool has_shut_down(const char *mount_point)
+{
+	cairn_auto_fd int fd = open(mount_point, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 && errno == EIO;
+}
+
+bool pool_image_has_stopped(const char *mount_point)
+{
+	struct mounts_at at;
+
+	return pool_mounts_look(mount_point, &at, NULL) == 0 && at.mounted &&
+	       (at.stopped || has_shut_down(mount_point));
 }
 
 int pool_image_mount_look(const char *file, enum image_fs fs, const char *mount_point,
@@ -192,7 +242,7 @@ int pool_image_mount_look(const char *file, enum image_fs fs, const char *mount_
 	rc = at.mounted ? check_mounted(file, &st, mount_point, at.source, err)
 			: mount_now(file, &st, &kinds[fs], mount_point, err);
 	if (!rc)
-		*ret_stopped = at.stopped;
+		*ret_stopped = at.stopped || (at.mounted && has_shut_down(mount_point));
 	return rc;
 }
 
@@ -256,5 +306,16 @@ int pool_image_unmount(const char *mount_point, struct cairn_err *err)
 
 int pool_image_unmount_unsynced(const char *mount_point, struct cairn_err *err)
 {
+	return unmount_image(mount_point, false, err);
+}
+
+/* Images are mounted under the same lock. */
+int pool_image_unmount_stopped(const char *file, const char *mount_point, struct cairn_err *err)
+{
+	cairn_auto_fd int lock = -1;
+	int rc = pool_loop_lock(file, &lock, err);
+
+	if (rc < 0 || !pool_image_has_stopped(mount_point))
+		return rc;
 	return unmount_image(mount_point, false, err);
 }

@@ -57,6 +57,9 @@ int pool_image_mount(const char *file, enum image_fs fs, const char *mount_point
 int pool_image_mount_look(const char *file, enum image_fs fs, const char *mount_point,
 			  bool *ret_stopped, struct cairn_err *err);
 
+/* Whether the filesystem that is mounted there has stopped, as above. */
+bool pool_image_has_stopped(const char *mount_point);
+
 /* True if something is mounted at `path` itself. */
 int pool_image_is_mounted(const char *path, bool *ret, struct cairn_err *err);
 
@@ -69,5 +72,8 @@ int pool_image_unmount(const char *mount_point, struct cairn_err *err);
 /* The same for an image that is about to be removed: failed writes, for example
  * because its host is full, are ignored. */
 int pool_image_unmount_unsynced(const char *mount_point, struct cairn_err *err);
+
+/* The same for one that has shut down; one that another process has mounted again since stays. */
+int pool_image_unmount_stopped(const char *file, const char *mount_point, struct cairn_err *err);
 
 #endif

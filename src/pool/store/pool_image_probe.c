@@ -68,7 +68,8 @@ static bool try_tree_search(int dir)
 }
 
 /* Runs in a mount namespace of its own, so that the mount is not visible
- * elsewhere. */
+ * elsewhere. Its copies of other mounts go with those: a filesystem that is
+ * unmounted meanwhile does not stay. */
 static bool try_mount(void)
 {
 	sigset_t all;
@@ -81,7 +82,7 @@ static bool try_mount(void)
 	pid = fork();
 	if (pid == 0)
 		_exit(unshare(CLONE_NEWNS) == 0 &&
-				      mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+				      mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 &&
 				      mount("none", "/", "tmpfs", 0, "size=4k") == 0
 			      ? 0
 			      : 1);

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/btrfs.h>
-#include <linux/fs.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -17,9 +16,10 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/num.h"
-#include "pool/catalogue/catalogue_room.h"
+#include "pool/catalogue/catalogue.h"
 #include "pool/pool_impl.h"
 #include "pool/store/file_owner.h"
+#include "pool/store/image_space.h"
 
 /* At most this fraction of a small filesystem. */
 #define SHARE 64U
@@ -38,6 +38,17 @@ uint64_t pool_reserve_size_for(uint64_t total_bytes)
 	return size < RESERVE_SLICE ? RESERVE_SLICE : size > RESERVE_MAX ? RESERVE_MAX : size;
 }
 
+/* A quota of btrfs refuses to truncate, but not to unlink; what was unlinked is free
+ * after a commit of the filesystem. */
+static bool reserve_remove(int dir_fd, int *fd)
+{
+	if (unlinkat(dir_fd, POOL_RESERVE_NAME, 0) < 0)
+		return false;
+	cairn_closep(fd);
+	*fd = -1;
+	return syncfs(dir_fd) == 0;
+}
+
 bool pool_reserve_yield(int dir_fd)
 {
 	cairn_auto_fd int fd = -1;
@@ -47,9 +58,10 @@ bool pool_reserve_yield(int dir_fd)
 	    cairn_open_regular(dir_fd, POOL_RESERVE_NAME, O_RDWR, 0, &fd, NULL) != 0 ||
 	    fstat(fd, &st) < 0 || st.st_size <= 0)
 		return false;
+	if (ftruncate(fd, (st.st_size - 1) / RESERVE_SLICE * RESERVE_SLICE) < 0)
+		return (errno == EDQUOT || errno == ENOSPC) && reserve_remove(dir_fd, &fd);
 	/* The space of a truncated file may be free only after a commit. */
-	return ftruncate(fd, (st.st_size - 1) / RESERVE_SLICE * RESERVE_SLICE) == 0 &&
-	       fsync(fd) == 0;
+	return fsync(fd) == 0;
 }
 
 static bool has_image(const struct pool *pool)
@@ -57,13 +69,54 @@ static bool has_image(const struct pool *pool)
 	return strcmp(pool->marker.image, "none") != 0;
 }
 
+static int open_image(const struct pool *pool)
+{
+	return openat(pool->dir_fd, POOL_IMAGE_NAME, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* A deletion writes to these files and to metadata. */
+static bool secure_image(const struct pool *pool)
+{
+	static const char *const names[] = {"catalogue.db-wal", "catalogue.db-shm",
+					    "catalogue.db-trust", NULL};
+	cairn_auto_fd int fd = open_image(pool);
+
+	return fd >= 0 && pool_image_space_secure(fd, pool->root_fd, names);
+}
+
+static void trim_image(const struct pool *pool)
+{
+	cairn_auto_fd int fd = open_image(pool);
+
+	if (fd >= 0)
+		pool_image_space_trim(fd, pool->root_fd);
+}
+
+static void trim_for_catalogue(void *arg)
+{
+	trim_image(arg);
+}
+
+/* Memory and descriptors that are used up have the same code. */
+static bool is_about_space(int rc, const struct cairn_err *err)
+{
+	int why = err ? err->sys_errno : 0;
+
+	return rc == CAIRN_NO_SPACE && why != ENOMEM && why != EMFILE && why != ENFILE &&
+	       why != EFBIG;
+}
+
 bool pool_reserve_helps(struct pool *pool, int rc, const struct cairn_err *err)
 {
-	/* Out of memory has the same code. */
-	if (rc != CAIRN_NO_SPACE || (err && err->sys_errno == ENOMEM) || pool->read_only)
+	if (!is_about_space(rc, err) || pool->read_only)
 		return false;
-	return pool_reserve_yield(pool->root_fd) ||
-	       (pool->cat && pool_catalogue_make_room(pool->cat));
+	if ((has_image(pool) && pool_reserve_yield(pool->dir_fd)) ||
+	    pool_reserve_yield(pool->root_fd))
+		return true;
+	if (!pool->cat)
+		return false;
+	pool_catalogue_let_go(pool->cat, true);
+	return pool_catalogue_make_room(pool->cat);
 }
 
 static int no_space(struct cairn_err *err)
@@ -127,9 +180,11 @@ static int reserve_do_require(int dir_fd, struct cairn_err *err)
 }
 
 /* Called after space was freed: takes back yielded slices. True when the reserve
- * is complete. */
+ * is complete. A filesystem needs some of its free space itself, so half is enough; a
+ * quota does not, and its free space is not known: as much as it allows is taken. */
 static bool reserve_do_refill(int dir_fd)
 {
+	bool limited = false, taken = false;
 	struct state state;
 	uint64_t n;
 
@@ -138,12 +193,14 @@ static bool reserve_do_refill(int dir_fd)
 	n = state.have < state.want ? state.want - state.have : 0;
 	if (n > state.free_bytes)
 		n = state.free_bytes;
-	/* A filesystem needs some of its free space itself. */
-	for (n -= n % REFILL_STEP; n > 0; n = n / 2 - n / 2 % REFILL_STEP)
-		if (reserve_allocate(dir_fd, state.have + n, NULL) == 0) {
-			state.have += n;
-			break;
-		}
+	for (n -= n % REFILL_STEP; n > 0 && state.have < state.want && (limited || !taken);
+	     n = n / 2 - n / 2 % REFILL_STEP) {
+		struct cairn_err err = {0};
+
+		taken = reserve_allocate(dir_fd, state.have + n, &err) == 0;
+		state.have += taken ? n : 0;
+		limited = limited || err.sys_errno == EDQUOT;
+	}
 	return state.have >= state.want;
 }
 
@@ -153,6 +210,10 @@ int pool_reserve_require(struct pool *pool, struct cairn_err *err)
 
 	if (!rc && has_image(pool))
 		rc = reserve_do_require(pool->dir_fd, err);
+	if (!rc && has_image(pool))
+		(void)secure_image(pool);
+	if (!rc)
+		pool_catalogue_let_go(pool->cat, false);
 	/* If only the creation of the file failed, the operation may still
 	 * succeed. */
 	return rc == CAIRN_NO_SPACE ? rc : 0;
@@ -181,15 +242,21 @@ static void sync_image(int fd)
  * free space to the host. */
 static void settle_image(struct pool *pool)
 {
-	struct fstrim_range all = {.len = UINT64_MAX};
-
 	sync_image(pool->root_fd);
 	for (unsigned i = 0; i < SETTLE_TURNS && has_dead_subvolumes(pool->root_fd); i++) {
 		cairn_sleep_ms(SETTLE_PAUSE_MS);
 		sync_image(pool->root_fd);
 	}
-	(void)ioctl(pool->root_fd, FITRIM, &all);
+	trim_image(pool);
 	sync_image(pool->root_fd);
+}
+
+void pool_reserve_expect(struct pool *pool)
+{
+	struct state state;
+
+	if (!pool->read_only && reserve_look(pool->root_fd, &state, NULL) == 0 && state.have == 0)
+		pool_catalogue_let_go(pool->cat, true);
 }
 
 void pool_reserve_refill(struct pool *pool)
@@ -204,7 +271,7 @@ void pool_reserve_refill(struct pool *pool)
 	(void)reserve_do_refill(pool->dir_fd);
 }
 
-static bool is_host_low(const struct pool *pool)
+bool pool_reserve_host_is_low(const struct pool *pool)
 {
 	struct statvfs host;
 
@@ -212,16 +279,27 @@ static bool is_host_low(const struct pool *pool)
 	       (uint64_t)host.f_bavail * host.f_frsize < RESERVE_MAX / 2;
 }
 
+void pool_reserve_trim(const struct pool *pool)
+{
+	if (has_image(pool) && !pool->read_only && pool_reserve_host_is_low(pool))
+		trim_image(pool);
+}
+
 void pool_reserve_prepare(struct pool *pool)
 {
-	struct fstrim_range all = {.len = UINT64_MAX};
-
 	if (!has_image(pool) || pool->read_only)
 		return;
-	while (is_host_low(pool) && pool_reserve_yield(pool->dir_fd))
+	while (pool_reserve_host_is_low(pool) && pool_reserve_yield(pool->dir_fd))
 		;
+	if (!pool->cat)
+		return;
+	if (!pool_reserve_host_is_low(pool)) {
+		pool_catalogue_prefer_room(pool->cat, NULL, NULL);
+		return;
+	}
 	/* There is no reserve, or no more: the image may still have blocks that it does
 	 * not use. It is not synced before, because that would write. */
-	if (pool->root_fd >= 0 && is_host_low(pool))
-		(void)ioctl(pool->root_fd, FITRIM, &all);
+	trim_image(pool);
+	if (pool_reserve_host_is_low(pool) && !secure_image(pool))
+		pool_catalogue_prefer_room(pool->cat, trim_for_catalogue, pool);
 }

@@ -33,6 +33,10 @@ bool pool_reserve_yield(int dir_fd);
  * lack of space and a slice was freed, so that the caller should retry. */
 bool pool_reserve_helps(struct pool *pool, int rc, const struct cairn_err *err);
 
+/* Called when the pool was opened: without a reserve, several processes may have to use
+ * the catalogue alone, one after the other. */
+void pool_reserve_expect(struct pool *pool);
+
 /* Refills the reserve unless the space is needed more elsewhere; for this, an
  * image returns its free space to its host. Failures are not reported to the
  * caller. */
@@ -43,6 +47,13 @@ void pool_reserve_refill(struct pool *pool);
  * CAIRN_NO_SPACE  no space for the reserve, or less than a slice besides it
  */
 int pool_reserve_require(struct pool *pool, struct cairn_err *err);
+
+/* True if the host of an image has so little space that the image's writes may fail. */
+bool pool_reserve_host_is_low(const struct pool *pool);
+
+/* Called when an image that had shut down was mounted again: if its host is full, returns the blocks that the
+ * image does not use to the host, before anything is written. */
+void pool_reserve_trim(const struct pool *pool);
 
 /* Called before freeing: an image whose host is full would fail to write, and its
  * filesystem would shut down. Frees the host's reserve, then the blocks that the image

@@ -138,6 +138,27 @@ int pool_store_volume_clone(struct store *store, const char *id, const char *sna
 	return rc ? rc : store->ops->volume_clone(store, id, snapshot_id, length, size, err);
 }
 
+int pool_store_volume_adopt(struct store *store, const char *id, const char *image,
+			    uint64_t *ret_size, struct cairn_err *err)
+{
+	int rc = check_writable(store, err);
+
+	rc = rc ? rc : check_id(id, err);
+	if (!rc && !store->ops->volume_adopt)
+		rc = cairn_err_set(err, CAIRN_UNIMPLEMENTED,
+				   "only a pool on Ceph has images that can be adopted");
+	return rc ? rc : store->ops->volume_adopt(store, id, image, ret_size, err);
+}
+
+int pool_store_volume_disown(struct store *store, const char *id, const char *image,
+			     struct cairn_err *err)
+{
+	int rc = check_writable(store, err);
+
+	rc = rc ? rc : check_id(id, err);
+	return rc ? rc : store->ops->volume_disown(store, id, image, err);
+}
+
 int pool_store_volume_resize(struct store *store, const char *id, uint64_t size,
 			     struct cairn_err *err)
 {

@@ -70,7 +70,7 @@ struct store_replacement {
 	uint64_t length, size;
 
 	/* Called when the new file is complete, right before the rename; `path` is its
-	 * temporary path. If it fails, the replacement is abandoned and changes nothing.
+	 * temporary path, NULL in a store without files. If it fails, the replacement is abandoned and changes nothing.
 	 * May be NULL. */
 	int (*ready)(void *arg, const char *path, struct cairn_err *err);
 	void *arg;
@@ -151,11 +151,23 @@ struct store_ops {
 	int (*path)(struct store *store, struct store_ref ref, char **ret_path,
 		    struct cairn_err *err);
 
+	/* Optional; without it, the blocks of the file at `path`. Bytes that the object
+	 * takes, including those that it shares. */
+	int (*used)(struct store *store, struct store_ref ref, uint64_t *ret,
+		    struct cairn_err *err);
+
 	/* Optional. Begins a cut while writers continue, so that the cut itself blocks
 	 * them for less time. Its remains are removed with the snapshot, as after an
 	 * interrupted cut. */
 	int (*snapshot_prepare)(struct store *store, const char *volume_id, const char *snapshot_id,
 				struct cairn_err *err);
+
+	/* Optional. Gives data that the storage holds under another name the id of a volume,
+	 * and the reverse. Codes of pool_volume_adopt(). */
+	int (*volume_adopt)(struct store *store, const char *id, const char *image,
+			    uint64_t *ret_size, struct cairn_err *err);
+	int (*volume_disown)(struct store *store, const char *id, const char *image,
+			     struct cairn_err *err);
 
 	/* False if snapshot_cut copies while others may write (copy): the
 	 * caller then cuts a volume twice that is in use and not frozen. */
@@ -207,6 +219,10 @@ int pool_store_volume_create(struct store *store, const char *id, uint64_t size,
 /* CAIRN_RANGE  `size` is below `length` */
 int pool_store_volume_clone(struct store *store, const char *id, const char *snapshot_id,
 			    uint64_t length, uint64_t size, struct cairn_err *err);
+int pool_store_volume_adopt(struct store *store, const char *id, const char *image,
+			    uint64_t *ret_size, struct cairn_err *err);
+int pool_store_volume_disown(struct store *store, const char *id, const char *image,
+			     struct cairn_err *err);
 int pool_store_volume_resize(struct store *store, const char *id, uint64_t size,
 			     struct cairn_err *err);
 /* CAIRN_RANGE  `size` is below `length` */

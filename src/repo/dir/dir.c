@@ -12,14 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
-#include "base/random.h"
 #include "repo/dir/dir_objects.h"
+#include "repo/dir/dir_reserve.h"
 #include "repo/dir/dir_write.h"
 #include "repo/repo_limiter.h"
 #include "repo/repo_store.h"
@@ -59,11 +58,17 @@ static struct place place_of(enum repo_file kind, const struct repo_id *name)
 	return place;
 }
 
+/* A device that went away is not a file that does not exist. */
+static int dir_errno(void)
+{
+	return errno == ENODEV || errno == ENXIO || errno == ESRCH ? EIO : errno;
+}
+
 static int dir_open_root(const struct dir *dir, int *ret, struct cairn_err *err)
 {
 	*ret = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (*ret < 0)
-		return cairn_err_sys(err, errno, "open '%s'", dir->path);
+		return cairn_err_sys(err, dir_errno(), "open '%s'", dir->path);
 	return 0;
 }
 
@@ -76,7 +81,7 @@ static int dir_open_dir(const struct dir *dir, const char *name, int *ret, struc
 		return rc;
 	*ret = openat(root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (*ret < 0)
-		return cairn_err_sys(err, errno, "open '%s/%s'", dir->path, name);
+		return cairn_err_sys(err, dir_errno(), "open '%s/%s'", dir->path, name);
 	return 0;
 }
 
@@ -157,9 +162,24 @@ static int dir_rename_new(int fd, enum repo_file kind, const char *from, const c
 	return 0;
 }
 
-static int dir_put(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
-		   const void *data, size_t n, const struct repo_id *id_of_data,
-		   struct cairn_err *err)
+/* A sweep may have removed the temporary file while the gate was asked. */
+static int dir_publish(int fd, enum repo_file kind, const char *from, const char *to,
+		       const struct repo_store_gate *gate, struct cairn_err *err)
+{
+	int rc = gate ? gate->may_publish(gate->arg, err) : 0;
+
+	if (rc < 0)
+		return rc;
+	rc = dir_rename_new(fd, kind, from, to, err);
+	return gate && rc == CAIRN_NOT_FOUND
+		       ? cairn_err_set(err, CAIRN_ABORTED,
+				       "removed by a process that deletes unfinished files")
+		       : rc;
+}
+
+static int dir_put_gated(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+			 const void *data, size_t n, const struct repo_store_gate *gate,
+			 struct cairn_err *err)
 {
 	struct dir *dir = (struct dir *)store;
 	struct place place = place_of(kind, name);
@@ -174,7 +194,6 @@ static int dir_put(struct repo_store *store, enum repo_file kind, const struct r
 	char temporary[2 * PATH_TEXT];
 	int rc = open_dir_to_write(dir, place.dir, &fd, err);
 
-	(void)id_of_data;
 	if (rc < 0)
 		return rc;
 	snprintf(temporary, sizeof(temporary), "%s-tmp-%d-%" PRIuFAST64, place.name, (int)getpid(),
@@ -182,7 +201,7 @@ static int dir_put(struct repo_store *store, enum repo_file kind, const struct r
 	unlinkat(fd, temporary, 0); /* a dead process with our pid may have left it */
 	rc = dir_write_file(fd, temporary, &write, err);
 	if (rc == 0)
-		rc = dir_rename_new(fd, kind, temporary, place.name, err);
+		rc = dir_publish(fd, kind, temporary, place.name, gate, err);
 	if (rc < 0) {
 		unlinkat(fd, temporary, 0);
 		return rc == CAIRN_EXISTS ? rc
@@ -191,21 +210,41 @@ static int dir_put(struct repo_store *store, enum repo_file kind, const struct r
 	return durable ? cairn_sync_dir(fd, place.dir, err) : 0;
 }
 
-static int dir_open_file(struct dir *dir, enum repo_file kind, const struct repo_id *name, int *ret,
+static int dir_put(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		   const void *data, size_t n, const struct repo_id *id_of_data,
+		   struct cairn_err *err)
+{
+	(void)id_of_data;
+	return dir_put_gated(store, kind, name, data, n, NULL, err);
+}
+
+/* Opens the directory of a file. */
+static int dir_open_place(const struct dir *dir, enum repo_file kind, const struct repo_id *name,
+			  struct place *ret, int *ret_fd, struct cairn_err *err)
+{
+	*ret = place_of(kind, name);
+	return dir_open_dir(dir, ret->dir, ret_fd, err);
+}
+
+/* Opens a regular file. With O_PATH only its size can be read, which needs no right to its
+ * contents. */
+static int dir_open_file(const struct dir *dir, int flags, enum repo_file kind,
+			 const struct repo_id *name, int *ret, struct stat *ret_st,
 			 struct cairn_err *err)
 {
-	struct place place = place_of(kind, name);
+	struct place place;
 	cairn_auto_fd int fd = -1;
-	struct stat st;
-	int rc = dir_open_dir(dir, place.dir, &fd, err);
+	int rc = dir_open_place(dir, kind, name, &place, &fd, err);
 
 	if (rc < 0)
 		return rc;
-	*ret = openat(fd, place.name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (*ret < 0 && errno != ELOOP)
-		return cairn_err_sys(err, errno, "open '%s/%s/%s'", dir->path, place.dir,
+	*ret = openat(fd, place.name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	/* ENXIO: a socket */
+	if (*ret < 0 && errno != ELOOP && errno != ENXIO)
+		return cairn_err_sys(err, dir_errno(), "open '%s/%s/%s'", dir->path, place.dir,
 				     place.name);
-	if (*ret < 0 || fstat(*ret, &st) < 0 || !S_ISREG(st.st_mode))
+	/* O_PATH opens a symbolic link itself, which is not a regular file either. */
+	if (*ret < 0 || fstat(*ret, ret_st) < 0 || !S_ISREG(ret_st->st_mode))
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "'%s/%s/%s' is not a regular file",
 				     dir->path, place.dir, place.name);
 	return 0;
@@ -217,7 +256,8 @@ static int dir_get(struct repo_store *store, enum repo_file kind, const struct r
 	struct dir *dir = (struct dir *)store;
 	struct repo_limiter *limiter = dir->limits ? &dir->limits->download : NULL;
 	cairn_auto_fd int fd = -1;
-	int rc = dir_open_file(dir, kind, name, &fd, err);
+	struct stat st;
+	int rc = dir_open_file(dir, O_RDONLY, kind, name, &fd, &st, err);
 
 	for (size_t part, done = 0; rc == 0 && done < n; done += part) {
 		ssize_t got;
@@ -227,7 +267,7 @@ static int dir_get(struct repo_store *store, enum repo_file kind, const struct r
 			return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
 		got = cairn_pread_full(fd, (uint8_t *)out + done, part, offset + done);
 		if (got < 0)
-			return cairn_err_sys(err, errno, "read");
+			return cairn_err_sys(err, dir_errno(), "read");
 		if ((size_t)got != part)
 			return cairn_err_set(err, CAIRN_RANGE, "the file is shorter");
 	}
@@ -237,29 +277,21 @@ static int dir_get(struct repo_store *store, enum repo_file kind, const struct r
 static int dir_size(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
 		    uint64_t *ret_size, struct cairn_err *err)
 {
-	struct dir *dir = (struct dir *)store;
-	struct place place = place_of(kind, name);
 	cairn_auto_fd int fd = -1;
 	struct stat st;
-	int rc = dir_open_dir(dir, place.dir, &fd, err);
+	int rc = dir_open_file((struct dir *)store, O_PATH, kind, name, &fd, &st, err);
 
-	if (rc < 0)
-		return rc;
-	if (fstatat(fd, place.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return cairn_err_sys(err, errno, "'%s/%s/%s'", dir->path, place.dir, place.name);
-	if (!S_ISREG(st.st_mode))
-		return cairn_err_set(err, CAIRN_DATA_LOSS, "'%s/%s/%s' is not a regular file",
-				     dir->path, place.dir, place.name);
-	*ret_size = (uint64_t)st.st_size;
-	return 0;
+	if (rc == 0)
+		*ret_size = (uint64_t)st.st_size;
+	return rc;
 }
 
 static int dir_remove(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
 		      struct cairn_err *err)
 {
-	struct place place = place_of(kind, name);
+	struct place place;
 	cairn_auto_fd int fd = -1;
-	int rc = dir_open_dir((struct dir *)store, place.dir, &fd, err);
+	int rc = dir_open_place((struct dir *)store, kind, name, &place, &fd, err);
 
 	if (rc == CAIRN_NOT_FOUND)
 		return 0;
@@ -314,7 +346,7 @@ static int dir_list_one(struct dir *dir, const char *name, bool needed, repo_sto
 		if (fstatat(dirfd(stream), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 			if (errno == ENOENT)
 				continue;
-			return cairn_err_sys(err, errno, "'%s/%s/%s'", dir->path, name,
+			return cairn_err_sys(err, dir_errno(), "'%s/%s/%s'", dir->path, name,
 					     entry->d_name);
 		}
 		/* A link, even a dangling one, is listed: to a prune, a snapshot that is left
@@ -344,6 +376,37 @@ static int dir_list(struct repo_store *store, enum repo_file kind, repo_store_li
 		snprintf(name, sizeof(name), "data/%02x", i);
 		rc = dir_list_one(dir, name, false, fn, arg, err);
 	}
+	return rc;
+}
+
+struct dir_rest {
+	repo_store_list_rest_fn *fn;
+	void *arg;
+	enum repo_file kind;
+};
+
+static int dir_take_rest(void *arg, const struct repo_id *name, uint64_t size,
+			 struct cairn_err *err)
+{
+	const struct dir_rest *rest = arg;
+
+	return rest->fn(rest->arg, rest->kind, name, size, err);
+}
+
+/* Costs the same as single listings; the number of requests is then that of S3. */
+static int dir_list_rest(struct repo_store *store, repo_store_list_rest_fn *fn, void *arg,
+			 bool *ret_at_once, struct cairn_err *err)
+{
+	static const enum repo_file kinds[] = {REPO_FILE_LOCK, REPO_FILE_INDEX, REPO_FILE_KEY,
+					       REPO_FILE_SNAPSHOT};
+	struct dir_rest rest = {.fn = fn, .arg = arg};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		rest.kind = kinds[i];
+		rc = dir_list(store, kinds[i], dir_take_rest, &rest, err);
+	}
+	*ret_at_once = true;
 	return rc;
 }
 
@@ -404,62 +467,18 @@ static int dir_sweep(struct repo_store *store, struct repo_swept *swept, struct 
 
 /* ---- the reserve --------------------------------------------------------------- */
 
-/* Enough for a lock and an index file of REPO_INDEX_BLOBS. */
-#define RESERVE_BYTES ((uint64_t)4 << 20)
-#define RESERVE_PART  64 /* the reserve takes at most this fraction of the disk */
-#define RESERVE_NAME  ".cairn-reserve"
-
 static int dir_space(struct repo_store *store, uint64_t *ret_free, struct cairn_err *err)
 {
-	const struct dir *dir = (struct dir *)store;
-	struct statvfs fs;
-
-	if (statvfs(dir->path, &fs) < 0)
-		return cairn_err_sys(err, errno, "free space of '%s'", dir->path);
-	*ret_free = (uint64_t)fs.f_bavail * fs.f_frsize;
-	return 0;
-}
-
-/* Random bytes, because a filesystem could compress others and reserve less. */
-static int fill_reserve(int fd, uint64_t size, struct cairn_err *err)
-{
-	uint8_t block[16384];
-
-	for (uint64_t at = 0; at < size; at += sizeof(block)) {
-		int rc = cairn_random_bytes(block, sizeof(block), err);
-
-		if (rc < 0)
-			return rc;
-		if (cairn_write_full(fd, block, sizeof(block)) < 0)
-			return cairn_err_sys(err, errno, "write the reserve");
-	}
-	return fsync(fd) < 0 ? cairn_err_sys(err, errno, "sync the reserve") : 0;
+	return dir_space_at(((struct dir *)store)->path, ret_free, err);
 }
 
 static int dir_reserve_keep(struct repo_store *store, struct cairn_err *err)
 {
-	const struct dir *dir = (struct dir *)store;
-	cairn_auto_fd int root = -1, fd = -1;
-	struct statvfs fs;
-	struct stat st;
-	uint64_t size;
+	struct dir *dir = (struct dir *)store;
+	cairn_auto_fd int root = -1;
 	int rc = dir_open_root(dir, &root, err);
 
-	if (rc < 0)
-		return rc;
-	if (fstatvfs(root, &fs) < 0)
-		return cairn_err_sys(err, errno, "size of the disk of '%s'", dir->path);
-	size = (uint64_t)fs.f_blocks * fs.f_frsize / RESERVE_PART;
-	size = size < RESERVE_BYTES ? size : RESERVE_BYTES;
-	fd = openat(root, RESERVE_NAME, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return cairn_err_sys(err, errno, "make the reserve");
-	if ((uint64_t)st.st_size >= size)
-		return 0;
-	rc = fill_reserve(fd, size, err); /* also completes the one of a killed process */
-	if (rc < 0)
-		unlinkat(root, RESERVE_NAME, 0);
-	return rc;
+	return rc < 0 ? rc : dir_reserve_keep_at(root, dir->path, err);
 }
 
 static int dir_reserve_release(struct repo_store *store, bool *ret_released, struct cairn_err *err)
@@ -467,13 +486,7 @@ static int dir_reserve_release(struct repo_store *store, bool *ret_released, str
 	cairn_auto_fd int root = -1;
 	int rc = dir_open_root((struct dir *)store, &root, err);
 
-	if (rc < 0)
-		return rc;
-	if (unlinkat(root, RESERVE_NAME, 0) < 0)
-		return errno == ENOENT ? 0 : cairn_err_sys(err, errno, "free the reserve");
-	*ret_released = true;
-	/* Some filesystems free the space only with the next commit. */
-	return cairn_sync_dir(root, ".", err);
+	return rc < 0 ? rc : dir_reserve_release_at(root, ret_released, err);
 }
 
 /* ---- objects under arbitrary keys ------------------------------------------------ */
@@ -521,10 +534,12 @@ static const struct repo_store_ops dir_ops = {
 	.close = dir_close,
 	.create = dir_create,
 	.put = dir_put,
+	.put_gated = dir_put_gated,
 	.get = dir_get,
 	.size = dir_size,
 	.remove = dir_remove,
 	.list = dir_list,
+	.list_rest = dir_list_rest,
 	.sweep = dir_sweep,
 	.space = dir_space,
 	.reserve_keep = dir_reserve_keep,

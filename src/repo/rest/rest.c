@@ -185,8 +185,11 @@ static int rest_list(struct repo_store *store, enum repo_file kind, repo_store_l
 
 	/* rclone lists a missing directory as empty, and returns 404 when listing
 	 * failed: if that were taken for empty, a prune would delete everything. */
-	if (rc == CAIRN_NOT_FOUND && !call.answer.rclone)
+	if (rc == CAIRN_NOT_FOUND && !call.answer.rclone) {
+		if (kind == REPO_FILE_SNAPSHOT)
+			store->no_snapshots = true;
 		return 0;
+	}
 	if (rc == CAIRN_NOT_FOUND)
 		rc = CAIRN_UNAVAILABLE;
 	if (rc < 0)

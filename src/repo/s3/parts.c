@@ -67,15 +67,26 @@ static int put_part(struct upload *upload, unsigned number, const uint8_t *data,
 	return 0;
 }
 
-/* The answer may have status 200 and still contain an error. */
-static int parts_complete(struct upload *upload, struct cairn_err *err)
+/* True if the object exists in its full length. */
+static bool parts_arrived(const struct upload *upload, size_t n)
+{
+	struct s3_call call = {.s3 = upload->s3, .key = upload->key, .request = {.method = "HEAD"}};
+	uint64_t size;
+
+	return s3_call(&call, NULL) == 0 && repo_http_length(&call.answer, &size, NULL) == 0 &&
+	       size == n;
+}
+
+/* Servers send status 200 before they put the parts together, so only the body reports the
+ * result. A truncated body reports nothing. */
+static int parts_complete(struct upload *upload, size_t n, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf answer = CAIRN_BUF_INIT(65536);
 	struct s3_call call = {.s3 = upload->s3,
 			       .key = upload->key,
 			       .query = upload->query,
 			       .request = {.method = "POST", .text = &answer}};
-	char code[128];
+	char code[128] = "", tag[S3_TEXT_MAX];
 	int rc;
 
 	cairn_buf_adds(&upload->parts, "</CompleteMultipartUpload>");
@@ -84,11 +95,15 @@ static int parts_complete(struct upload *upload, struct cairn_err *err)
 	call.request.body = upload->parts.data;
 	call.request.body_n = upload->parts.len;
 	rc = s3_call(&call, err);
-	if (rc == 0 && answer.data &&
-	    s3_find_text((char *)answer.data, answer.len, "Code", code, sizeof(code)))
-		return cairn_err_set(err, CAIRN_UNAVAILABLE, "the upload was not completed: %s",
-				     code);
-	return rc;
+	if (rc < 0 || (answer.data &&
+		       s3_find_text((char *)answer.data, answer.len, "ETag", tag, sizeof(tag))))
+		return rc;
+	if (answer.data)
+		(void)s3_find_text((char *)answer.data, answer.len, "Code", code, sizeof(code));
+	if (!code[0] && parts_arrived(upload, n))
+		return 0;
+	return cairn_err_set(err, CAIRN_UNAVAILABLE, "the upload was not completed: %s",
+			     code[0] ? code : "the server's answer is not understood");
 }
 
 static int parts_put_all(struct upload *upload, const uint8_t *data, size_t n,
@@ -105,7 +120,7 @@ static int parts_put_all(struct upload *upload, const uint8_t *data, size_t n,
 	for (size_t at = 0; rc == 0 && at < n; at += size, number++)
 		rc = put_part(upload, number, data + at, n - at < size ? n - at : (size_t)size,
 			      err);
-	return rc < 0 ? rc : parts_complete(upload, err);
+	return rc < 0 ? rc : parts_complete(upload, n, err);
 }
 
 static void parts_abandon(struct upload *upload)

@@ -70,7 +70,7 @@ int s3_protected_until(struct repo_store *store, enum repo_file kind, const stru
 	    !s3_find_text((char *)answer.data, answer.len, "RetainUntilDate", text, sizeof(text)) ||
 	    !repo_instant_parse(text, strlen(text), &ns))
 		return cairn_err_set(err, CAIRN_INTERNAL,
-				     "the server does not say until when it is protected");
+				     "the server does not report until when it is protected");
 	/* In mode GOVERNANCE some accounts may delete the object all the same. */
 	if (!s3_find_text((char *)answer.data, answer.len, "Mode", mode, sizeof(mode)) ||
 	    strcmp(mode, S3_LOCK_MODE) != 0)

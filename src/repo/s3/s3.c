@@ -198,15 +198,12 @@ static int s3_take_key(void *arg, const char *key, uint64_t size, struct cairn_e
 	return listing->fn(listing->arg, &id, size, err);
 }
 
-/* Parameters in ascending order, as the signature requires. */
-static int page_query(const struct s3 *s3, enum repo_file kind, const char *token, char **ret,
+/* Parameters in ascending order, as the signature requires. `after` may be NULL. */
+static int page_query(const char *prefix, const char *after, const char *token, char **ret,
 		      struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf query = CAIRN_BUF_INIT(16384);
-	cairn_auto_free char *prefix = cairn_printf("%s%s/", s3->prefix, repo_file_name(kind));
 
-	if (!prefix)
-		return cairn_err_nomem(err, "a request");
 	if (token[0]) {
 		cairn_buf_adds(&query, "continuation-token=");
 		s3_encode(&query, token, 0);
@@ -214,34 +211,103 @@ static int page_query(const struct s3 *s3, enum repo_file kind, const char *toke
 	}
 	cairn_buf_adds(&query, "list-type=2&prefix=");
 	s3_encode(&query, prefix, 0);
+	if (after) {
+		cairn_buf_adds(&query, "&start-after=");
+		s3_encode(&query, after, 0);
+	}
 	*ret = cairn_buf_take_string(&query);
 	return *ret ? 0 : cairn_err_nomem(err, "a request");
+}
+
+static int s3_list_page(struct s3 *s3, const char *prefix, const char *after, s3_key_fn *fn,
+			void *arg, struct s3_page *page, struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(S3_XML_MAX);
+	cairn_auto_free char *query = NULL;
+	struct s3_call call = {.s3 = s3, .request = {.method = "GET", .text = &text}};
+	int rc = page_query(prefix, after, page->token, &query, err);
+
+	if (rc < 0)
+		return rc;
+	call.query = query;
+	rc = s3_call(&call, err);
+	return rc < 0 ? rc
+		      : s3_parse_list(text.data ? (char *)text.data : "", text.len, fn, arg, page,
+				      err);
 }
 
 static int s3_list(struct repo_store *store, enum repo_file kind, repo_store_list_fn *fn, void *arg,
 		   struct cairn_err *err)
 {
-	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(S3_XML_MAX);
+	struct s3 *s3 = (struct s3 *)store;
+	cairn_auto_free char *prefix = cairn_printf("%s%s/", s3->prefix, repo_file_name(kind));
 	struct listing listing = {fn, arg};
 	struct s3_page page = {.truncated = true};
 	int rc = 0;
 
+	if (!prefix)
+		return cairn_err_nomem(err, "a request");
 	for (unsigned i = 0; rc == 0 && page.truncated; i++) {
-		cairn_auto_free char *query = NULL;
-		struct s3_call call = {.s3 = (struct s3 *)store,
-				       .request = {.method = "GET", .text = &text}};
-
 		if (i == PAGES_MAX)
 			return cairn_err_set(err, CAIRN_INTERNAL, "the listing does not end");
-		rc = page_query(call.s3, kind, page.token, &query, err);
-		if (rc < 0)
-			return rc;
-		call.query = query;
-		rc = s3_call(&call, err);
-		if (rc == 0)
-			rc = s3_parse_list(text.data ? (char *)text.data : "", text.len,
-					   s3_take_key, &listing, &page, err);
+		rc = s3_list_page(s3, prefix, NULL, s3_take_key, &listing, &page, err);
 	}
+	return rc;
+}
+
+/* Keys after those of packs, in their order: "index/…", "keys/…", "locks/…", "snapshots/…". */
+#define REST_AFTER "data0" /* '0' follows '/' */
+#define REST_PAST  "snapshots0"
+#define REST_PAGES 4U /* a bucket may hold other files between them */
+
+struct rest_listing {
+	repo_store_list_rest_fn *fn;
+	void *arg;
+	const char *prefix;
+	bool past;
+};
+
+static int s3_take_rest(void *arg, const char *key, uint64_t size, struct cairn_err *err)
+{
+	static const enum repo_file kinds[] = {REPO_FILE_INDEX, REPO_FILE_KEY, REPO_FILE_LOCK,
+					       REPO_FILE_SNAPSHOT};
+	struct rest_listing *listing = arg;
+	size_t n = strlen(listing->prefix);
+
+	if (strncmp(key, listing->prefix, n) != 0)
+		return 0;
+	key += n;
+	listing->past = listing->past || strcmp(key, REST_PAST) > 0;
+	n = strcspn(key, "/");
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const char *directory = repo_file_name(kinds[i]);
+		struct repo_id id;
+
+		if (n == strlen(directory) && strncmp(key, directory, n) == 0 && key[n] == '/' &&
+		    repo_id_parse(key + n + 1, strlen(key + n + 1), &id))
+			return listing->fn(listing->arg, kinds[i], &id, size, err);
+	}
+	return 0;
+}
+
+static int s3_list_rest(struct repo_store *store, repo_store_list_rest_fn *fn, void *arg,
+			bool *ret_at_once, struct cairn_err *err)
+{
+	struct s3 *s3 = (struct s3 *)store;
+	cairn_auto_free char *after = cairn_printf("%s" REST_AFTER, s3->prefix);
+	struct rest_listing listing = {.fn = fn, .arg = arg, .prefix = s3->prefix};
+	struct s3_page page = {.truncated = true};
+	unsigned pages = 0;
+	int rc = 0;
+
+	if (!after)
+		return cairn_err_nomem(err, "a request");
+	for (; rc == 0 && page.truncated && !listing.past; pages++) {
+		if (pages == REST_PAGES)
+			return cairn_err_set(err, CAIRN_UNIMPLEMENTED, "too many other files");
+		rc = s3_list_page(s3, s3->prefix, after, s3_take_rest, &listing, &page, err);
+	}
+	*ret_at_once = pages == 1;
 	return rc;
 }
 
@@ -275,6 +341,7 @@ static const struct repo_store_ops s3_ops = {
 	.size = s3_size,
 	.remove = s3_remove,
 	.list = s3_list,
+	.list_rest = s3_list_rest,
 	.get_all = s3_get_all,
 	.protect = s3_protect,
 	.protected_until = s3_protected_until,

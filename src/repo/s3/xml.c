@@ -183,8 +183,9 @@ int s3_parse_list(const char *xml, size_t n, s3_key_fn *fn, void *arg, struct s3
 	if (!fine || !reading.is_list)
 		return cairn_err_set(err, CAIRN_INTERNAL, "the server's listing is not understood");
 	if (ret->truncated && !ret->token[0])
-		return cairn_err_set(err, CAIRN_INTERNAL,
-				     "the server's listing goes on, but it does not say where");
+		return cairn_err_set(
+			err, CAIRN_INTERNAL,
+			"the server's listing is truncated, but has no continuation token");
 	return 0;
 }
 

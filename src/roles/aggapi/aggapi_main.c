@@ -114,11 +114,12 @@ static int serve_api(struct running *r, const struct aggapi_options *o, struct c
 		.remote = r->remote,
 		.metrics = r->metrics,
 		.page_limit = o->page_limit,
+		.watch_ms = o->watch_ms,
 		.user_rate = o->user_rate,
 		.user_burst = o->user_burst,
 		.cache_ms = o->cache_ms,
 	};
-	int rc = role_https_new(&r->https, &tls, err);
+	int rc = role_https_new(&r->https, &tls, r->metrics, err);
 
 	r->standard = (struct net_http_standard){
 		.ready = aggapi_is_ready, .arg = r, .other_ready_path = "/livez"};

@@ -8,6 +8,7 @@
 #include "roles/server_flags.h"
 
 #define PAGE_LIMIT_MAX 65536
+#define WATCH_MAX_MS   86400000ULL
 
 struct aggapi_options aggapi_options = {
 	.listen = ":8443",
@@ -15,6 +16,7 @@ struct aggapi_options aggapi_options = {
 	.user_rate = 50,
 	.user_burst = 100,
 	.cache_ms = 5000,
+	.watch_ms = 600000,
 	.timeout_ms = 30000,
 	.drain_ms = SERVER_DRAIN_DEFAULT_MS,
 };
@@ -35,6 +37,8 @@ static const struct cairn_flag aggapi_flags[] = {
 			 "requests of one user at once (default: 100)"),
 	CAIRN_FLAG_VALUE(DURATION, "cache-time", aggapi_options.cache_ms, "TIME",
 			 "time to answer equal requests from memory (default: 5s)"),
+	CAIRN_FLAG_VALUE(DURATION, "watch-time", aggapi_options.watch_ms, "TIME",
+			 "time to end watches after, 1s to 24h (default: 10m)"),
 	SERVER_FLAG_HTTP_ENDPOINT(aggapi_options.http_address),
 	CAIRN_FLAG_VALUE(DURATION, "timeout", aggapi_options.timeout_ms, "TIME",
 			 "of a call to a driver's sidecar (default: 30s)"),
@@ -50,6 +54,8 @@ static int aggapi_options_check(int argc, char **argv, struct cairn_err *err)
 		return cmd_usage(err, "--tls-cert and --tls-key are required");
 	if (!aggapi_options.client_cert != !aggapi_options.client_key)
 		return cmd_usage(err, "--sidecar-cert and --sidecar-key go together");
+	if (aggapi_options.watch_ms < 1000 || aggapi_options.watch_ms > WATCH_MAX_MS)
+		return cmd_usage(err, "--watch-time must be 1s to 24h");
 	if (aggapi_options.page_limit < 1 || aggapi_options.page_limit > PAGE_LIMIT_MAX)
 		return cmd_usage(err, "--page-limit must be 1 to %d", PAGE_LIMIT_MAX);
 	return 0;
@@ -59,11 +65,11 @@ const struct command cmd_aggapi = {
 	.name = "aggapi",
 	.summary = "serve VolumeSnapshotDelta as an aggregated API server",
 	.about =
-		"Behind the Kubernetes API server, which authenticates and proxies. Who creates a\n"
-		"VolumeSnapshotDelta gets it back with a page of changed blocks; nothing is\n"
-		"stored. The CRDs of cbt.storage.k8s.io are served at v1alpha1 too: requests for\n"
-		"them are passed on to the version at which they are stored, if the user has the\n"
-		"right to them. Any number of replicas.\n",
+		"Runs behind the Kubernetes API server, which authenticates and proxies. A client\n"
+		"that creates a VolumeSnapshotDelta gets it back with a page of changed blocks;\n"
+		"nothing is stored. The CRDs of cbt.storage.k8s.io are served at v1alpha1 too:\n"
+		"requests for them are passed on to the version at which they are stored, if the\n"
+		"user has the right to them. Any number of replicas may run.\n",
 	.flags = aggapi_flags,
 	.check = aggapi_options_check,
 	.program = "aggapi",

@@ -18,6 +18,7 @@ struct aggapi_options {
 	uint64_t user_rate; /* requests a second of one user; 0: no limit */
 	uint64_t user_burst;
 	uint64_t cache_ms;
+	uint64_t watch_ms;   /* of a watch of CRDs */
 	uint64_t timeout_ms; /* of a call to a sidecar */
 	uint64_t drain_ms;
 };

@@ -27,6 +27,8 @@
 #include "repo/prune.h"
 #include "repo/repo_snapshot.h"
 
+#define UNREADABLE_ID_MIN 8
+
 struct forgetting {
 	const struct cmd_backup_forget *options;
 	struct repo *repo;
@@ -35,7 +37,9 @@ struct forgetting {
 	struct repo_snapshot **pool; /* backups that the rules apply to */
 	size_t *groups;              /* their subjects */
 	size_t n;
-	unsigned *reasons; /* 0: it is forgotten */
+	unsigned *reasons;          /* 0: it is forgotten */
+	struct repo_id *unreadable; /* named backups whose file is damaged */
+	size_t n_unreadable;
 	struct role_progress progress;
 };
 
@@ -45,8 +49,20 @@ static void forgetting_done(struct forgetting *f)
 	free(f->groups);
 	free(f->pool);
 	free(f->reasons);
+	free(f->unreadable);
 	repo_snapshot_list_done(&f->list);
 	repo_closep(&f->repo);
+}
+
+/* Is it one of ours, and of the volume and the pool that were given? */
+static bool backup_care_is_of(const struct cmd_backup_forget *o,
+			      const struct repo_snapshot *snapshot)
+{
+	struct backup_record record = backup_record_of(snapshot);
+
+	return record.ours && (!o->pool_id || backup_record_is_of_pool(&record, o->pool_id)) &&
+	       (!o->volume || strcmp(o->volume, record.volume) == 0 ||
+		strcmp(o->volume, record.volume_id) == 0);
 }
 
 /* Volumes of the same name in two pools, and a file and a volume of the same name, have the
@@ -55,17 +71,12 @@ static void backup_care_collect(struct forgetting *f)
 {
 	const struct cmd_backup_forget *o = f->options;
 
-	for (size_t i = 0; i < f->list.n; i++) {
-		struct backup_record record = backup_record_of(f->list.items[i]);
-
-		if (record.ours && (!o->pool_id || backup_record_is_of_pool(&record, o->pool_id)) &&
-		    (!o->volume || strcmp(o->volume, record.volume) == 0 ||
-		     strcmp(o->volume, record.volume_id) == 0) &&
+	for (size_t i = 0; i < f->list.n; i++)
+		if (backup_care_is_of(o, f->list.items[i]) &&
 		    backup_tag_list_match(f->list.items[i], &o->tags)) {
 			f->groups[f->n] = f->subjects[i];
 			f->pool[f->n++] = f->list.items[i];
 		}
-	}
 }
 
 /* Selects backups of the volume, or all. Rules never apply to snapshots by other programs. */
@@ -116,6 +127,19 @@ static bool is_chosen(const struct forgetting *f, const struct repo_snapshot *sn
 	return false;
 }
 
+/* A damaged file tells nothing about its backup, so it is chosen only by enough of its id, and not if
+ * a volume or pool was given too. */
+static bool select_unreadable(struct forgetting *f, const char *name)
+{
+	struct repo_id *id = &f->unreadable[f->n_unreadable];
+
+	if (strlen(name) < UNREADABLE_ID_MIN || f->options->volume || f->options->pool_id ||
+	    repo_snapshot_find_name(f->repo, name, id, NULL))
+		return false;
+	f->n_unreadable++;
+	return true;
+}
+
 static int backup_care_select_by_name(struct forgetting *f, struct cairn_err *err)
 {
 	for (int i = 0; i < f->options->n_ids; i++) {
@@ -128,6 +152,8 @@ static int backup_care_select_by_name(struct forgetting *f, struct cairn_err *er
 
 		if (rc == CAIRN_NOT_FOUND && f->options->ignore_missing)
 			continue;
+		if (rc == CAIRN_DATA_LOSS && select_unreadable(f, f->options->ids[i]))
+			continue;
 		if (rc)
 			return cairn_err_wrap(err, "'%s'", f->options->ids[i]);
 		for (size_t k = 0; k < f->list.n; k++)
@@ -136,6 +162,18 @@ static int backup_care_select_by_name(struct forgetting *f, struct cairn_err *er
 				f->pool[f->n++] = f->list.items[k];
 	}
 	return 0;
+}
+
+/* One that was tagged by its maker may not be there at all: that is not an error. */
+static void select_tagged(struct forgetting *f)
+{
+	for (size_t i = 0; i < f->list.n; i++) {
+		struct repo_snapshot *one = f->list.items[i];
+
+		if (backup_care_is_of(f->options, one) && !is_chosen(f, one) &&
+		    backup_tag_list_match(one, &f->options->tagged))
+			f->pool[f->n++] = one;
+	}
 }
 
 static int backup_care_choose(struct forgetting *f, struct cairn_err *err)
@@ -152,12 +190,16 @@ static int backup_care_choose(struct forgetting *f, struct cairn_err *err)
 	f->pool = cairn_calloc(room, sizeof(struct repo_snapshot *));
 	f->reasons = cairn_calloc(room, sizeof(unsigned));
 	f->groups = cairn_calloc(room, sizeof(size_t));
-	if (!f->pool || !f->reasons || !f->groups)
+	f->unreadable = cairn_calloc(room, sizeof(struct repo_id));
+	if (!f->pool || !f->reasons || !f->groups || !f->unreadable)
 		return cairn_err_nomem(err, "list of backups");
-	rc = backup_subject_number(f->list.items, f->list.n, &f->subjects, err);
+	rc = backup_subject_number(f->list.items, f->list.n, BACKUP_SUBJECT_TO_FORGET, &f->subjects,
+				   err);
 	if (rc)
 		return rc;
-	if (o->n_ids > 0)
+	if (o->tagged.n > 0)
+		select_tagged(f);
+	if (o->n_ids > 0 || o->tagged.n > 0)
 		return backup_care_select_by_name(f, err);
 	return rule ? select_by_rule(f, err) : 0;
 }
@@ -194,6 +236,44 @@ static void print_forgotten_one(const struct forgetting *f, const struct repo_sn
 	cairn_json_object_end(&json);
 	cairn_json_newline(&json);
 	(void)cairn_json_finish(&json, NULL);
+}
+
+static void print_unreadable(const struct forgetting *f, const struct repo_id *id)
+{
+	char hex[REPO_ID_TEXT_MAX];
+	struct cairn_json json;
+
+	repo_id_format(id, hex);
+	if (!role_json()) {
+		cmd_note("backup %.8s cannot be read%s", hex,
+			 f->options->dry_run ? "" : ": its file was deleted");
+		return;
+	}
+	cairn_json_init(&json, 1, false);
+	cairn_json_object_begin(&json);
+	cmd_json_field_string(&json, "event", "forget");
+	cmd_json_field_string(&json, "id", hex);
+	cmd_json_field_string(&json, "time", NULL);
+	cmd_json_field_string(&json, "volume", NULL);
+	cmd_json_field_string(&json, "snapshot", NULL);
+	cmd_json_field_bool(&json, "dry_run", f->options->dry_run);
+	cairn_json_object_end(&json);
+	cairn_json_newline(&json);
+	(void)cairn_json_finish(&json, NULL);
+}
+
+static int remove_unreadable(struct forgetting *f, uint64_t *ret_removed, struct cairn_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < f->n_unreadable && !rc; i++) {
+		++*ret_removed;
+		if (!f->options->dry_run)
+			rc = repo_snapshot_remove(f->repo, &f->unreadable[i], err);
+		if (!rc)
+			print_unreadable(f, &f->unreadable[i]);
+	}
+	return rc;
 }
 
 static int remove_chosen(struct forgetting *f, uint64_t *ret_removed, struct cairn_err *err)
@@ -243,6 +323,11 @@ static int print_forgotten(const struct forgetting *f, uint64_t removed,
 			cmd_note("there was no room to rewrite %" PRIu64
 				 " packs: prune again, now that there is more",
 				 stats->packs_put_off);
+		if (stats->snapshots_late)
+			cmd_note("%s %s saved meanwhile by a process that had lost its lock, and "
+				 "removed as incomplete",
+				 cmd_count_text(stats->snapshots_late, "backup", count),
+				 stats->snapshots_late == 1 ? "was" : "were");
 		return 0;
 	}
 	cairn_json_init(&json, 1, false);
@@ -254,6 +339,7 @@ static int print_forgotten(const struct forgetting *f, uint64_t removed,
 	cmd_json_field_u64(&json, "packs_deleted", stats->packs_deleted);
 	cmd_json_field_u64(&json, "packs_repacked", stats->packs_repacked);
 	cmd_json_field_u64(&json, "packs_put_off", stats->packs_put_off);
+	cmd_json_field_u64(&json, "removed_incomplete", stats->snapshots_late);
 	cairn_json_object_end(&json);
 	cairn_json_newline(&json);
 	return cairn_json_finish(&json, err);
@@ -275,6 +361,8 @@ static int backup_care_forget(struct forgetting *f, struct cairn_err *err)
 		say_mistimed(f);
 	if (!rc)
 		rc = remove_chosen(f, &removed, err);
+	if (!rc)
+		rc = remove_unreadable(f, &removed, err);
 	if (!rc && f->options->prune)
 		rc = repo_prune(f->repo, &prune, &stats, err);
 	role_progress_end(&f->progress);
@@ -285,8 +373,10 @@ int role_backup_forget(const struct cmd_backup_forget *options, struct cairn_err
 {
 	cairn_cleanup(forgetting_done) struct forgetting f = {.options = options};
 	/* A dry run only reads, so it need not exclude others. */
+	bool absent = false;
 	struct role_open how = {.lock = options->dry_run ? REPO_LOCK_SHARED : REPO_LOCK_EXCLUSIVE,
-				.reads = options->dry_run};
+				.reads = options->dry_run,
+				.ret_absent = &absent};
 	uint64_t begun = cairn_monotonic_ns();
 	int rc;
 
@@ -294,6 +384,8 @@ int role_backup_forget(const struct cmd_backup_forget *options, struct cairn_err
 	rc = role_repo_open(options->repository, &how, &f.repo, err);
 	if (!rc)
 		rc = backup_care_forget(&f, err);
+	else if (absent && options->ignore_missing) /* no repository, no backups */
+		rc = print_forgotten(&f, 0, &(struct repo_prune_stats){0}, err);
 	role_progress_end(&f.progress);
 	return role_metrics_task(options->metrics_file, METRICS_FORGET, begun, rc, err);
 }

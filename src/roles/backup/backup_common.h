@@ -28,6 +28,8 @@ struct role_open {
 	bool init_missing; /* make the repository if there is none */
 	bool early;        /* as repo_options.lock_early */
 	bool reads;        /* nothing is written: a lock that cannot be had is done without */
+	bool *ret_absent;  /* may be NULL: set if there is no repository. CAIRN_NOT_FOUND also means
+			    * that the password or the keys are missing. */
 };
 
 /* Opens or makes the repository that the flags and the environment name. */
@@ -97,6 +99,7 @@ int role_backup_forget(const struct cmd_backup_forget *options, struct cairn_err
 int role_backup_copy(const struct cmd_backup_copy *options, struct cairn_err *err);
 int role_backup_key(const struct cmd_backup_key *options, struct cairn_err *err);
 int role_backup_create_cluster(const struct cmd_backup_create *options, struct cairn_err *err);
+int role_backup_create_claims(const struct cmd_backup_create *options, struct cairn_err *err);
 int role_backup_restore_cluster(const struct cmd_backup_restore *options, struct cairn_err *err);
 int role_mount(const struct cmd_mount *options, struct cairn_err *err);
 

@@ -4,11 +4,17 @@
 
 #include "roles/backup/backup_options.h"
 
+#define JOBS_DEFAULT          4
+#define JOBS_PER_NODE_DEFAULT 1
+#define JOBS_MAX              32 /* CLUSTER_JOBS_MAX: a thread for each */
+
 static const char *const modes[] = {"changed", "allocated", "full", NULL};
 static const char *const bases[] = {"auto", "keep", "delete", NULL};
 
 struct cmd_backup_create cmd_backup_create = {
 	.repository = &cmd_repository,
+	.jobs = JOBS_DEFAULT,
+	.jobs_per_node = JOBS_PER_NODE_DEFAULT,
 	.cluster = {.ready_ms = CMD_CLUSTER_READY_MS, .timeout_ms = CMD_CLUSTER_TIMEOUT_MS}};
 
 #define DEVICE_FLAG(flag, field, value, text)                                                    \
@@ -88,10 +94,16 @@ static const struct cairn_flag backup_create_flags[] = {
 	{.name = "live",
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &cmd_backup_create.live,
-	 .help = "even if it is in use: the backup may hold half of a write"},
+	 .help = "even if it is in use: may contain incomplete writes"},
 	DEVICE_FLAG("namespace", namespace_name, "NAME", "of the claim or the VolumeSnapshot"),
 	CMD_CLUSTER_STRING("pvc", cmd_backup_create.cluster.claim, "NAME",
 			   "back up this claim of a cluster, in a Job"),
+	CAIRN_FLAG_VALUE(STRING, "selector", cmd_backup_create.selector, "LABELS",
+			 "back up all claims of the namespace with these labels"),
+	CAIRN_FLAG_VALUE(U64, "jobs", cmd_backup_create.jobs, "N",
+			 "of these claims at a time, 1 to 32 (default: 4)"),
+	CAIRN_FLAG_VALUE(U64, "jobs-per-node", cmd_backup_create.jobs_per_node, "N",
+			 "of those whose volumes are on one node (default: 1)"),
 	DEVICE_FLAG("volume-snapshot", snapshot, "NAME",
 		    "that the device was made from, or of the claim"),
 	{.name = "base",
@@ -109,9 +121,9 @@ static const struct cairn_flag backup_create_flags[] = {
 		    "(default: $KUBECONFIG, ~/.kube/config, the pod's own)"),
 	DEVICE_FLAG("context", context, "NAME", "context of the kubeconfig"),
 	DEVICE_FLAG("metadata-address", address, "HOST:PORT",
-		    "SnapshotMetadata service (default: as its object says)"),
+		    "SnapshotMetadata service (default: from its object)"),
 	DEVICE_FLAG("metadata-ca-file", ca_file, "FILE",
-		    "authorities for it (default: as its object says)"),
+		    "authorities for it (default: from its object)"),
 	DEVICE_FLAG("token-file", token_file, "FILE",
 		    "token to show it (default: one is asked for)"),
 	DEVICE_FLAG("objects", objects_file, "FILE",
@@ -147,26 +159,49 @@ static int check_sources(int argc, struct cairn_err *err)
 	return 0;
 }
 
-static int backup_create_options_check(int argc, char **argv, struct cairn_err *err)
+/* Rejects flags that would be the same for all claims, or that are not for Jobs. */
+static int check_selector(struct cairn_err *err)
+{
+	const struct cmd_backup_create *o = &cmd_backup_create;
+
+	if (!*o->selector)
+		return cmd_usage(err, "--selector needs labels, such as app=db");
+	if (o->cluster.claim)
+		return cmd_usage(err, "either --pvc or --selector");
+	if (o->device.snapshot || o->device.volume_name || o->parent)
+		return cmd_usage(err, "--volume-snapshot, --volume-name and --parent are for one "
+				      "claim: see --pvc");
+	if (o->cluster.endpoint)
+		return cmd_usage(err, "--csi-endpoint is for one claim: see --pvc");
+	if (o->jobs < 1 || o->jobs > JOBS_MAX || o->jobs_per_node < 1)
+		return cmd_usage(err, "--jobs is 1 to 32, and --jobs-per-node is above 0");
+	return 0;
+}
+
+static int check_claims(int argc, struct cairn_err *err)
 {
 	const struct cmd_backup_device *device = &cmd_backup_create.device;
+	int rc = cmd_backup_create.selector ? check_selector(err) : 0;
+
+	if (!rc)
+		rc = cmd_cluster_check(&cmd_backup_create.cluster, device->namespace_name, err);
+	if (argc > 0 || device->device || cmd_backup_create.file || cmd_backup_create.all)
+		return cmd_usage(err, "either names, --device, --pvc or --selector");
+	if (cmd_repository.object_lock)
+		return cmd_usage(err, "--object-lock is not for claims");
+	if (cmd_backup_create.metrics_file)
+		return cmd_usage(err, "--metrics-file is not for claims: see --push-gateway");
+	if (!cmd_backup_create.cluster.endpoint && (device->ca_file || device->token_file))
+		return cmd_usage(err, "--metadata-ca-file and --token-file are not for a Job");
+	return rc;
+}
+
+static int backup_create_options_check(int argc, char **argv, struct cairn_err *err)
+{
 	int rc;
 
-	if (cmd_backup_create.cluster.claim) {
-		rc = cmd_cluster_check(&cmd_backup_create.cluster, device->namespace_name, err);
-
-		if (argc > 0 || device->device || cmd_backup_create.file || cmd_backup_create.all)
-			return cmd_usage(err, "either names, --device or --pvc");
-		if (cmd_repository.object_lock)
-			return cmd_usage(err, "--object-lock is not for --pvc");
-		if (cmd_backup_create.metrics_file)
-			return cmd_usage(err,
-					 "--metrics-file is not for --pvc: see --push-gateway");
-		if (!cmd_backup_create.cluster.endpoint && (device->ca_file || device->token_file))
-			return cmd_usage(err,
-					 "--metadata-ca-file and --token-file are not for a Job");
-		return rc;
-	}
+	if (cmd_backup_create.cluster.claim || cmd_backup_create.selector)
+		return check_claims(argc, err);
 	rc = check_sources(argc, err);
 	if (rc)
 		return rc;
@@ -185,6 +220,8 @@ const struct command cmd_backup_create_command = {
 		"since the nearest snapshot that has a backup, and take the rest from there. Every\n"
 		"backup is whole to whoever restores it. Interrupted, it goes on where it was.\n"
 		"With --pvc a snapshot of a claim is made, read by a Job and taken away again; with\n"
+		"--selector the same of many, a few at a time, and a failure of one leaves the others\n"
+		"alone; with\n"
 		"--device, --namespace and --volume-snapshot the snapshot is one of a cluster too.\n"
 		"Any CSI driver will do. Without those two, --device is a device of this host: all\n"
 		"of it is read, and what is stored already is not stored again.\n",

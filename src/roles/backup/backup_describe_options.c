@@ -22,7 +22,7 @@ static int backup_describe_options_check(int argc, char **argv, struct cairn_err
 
 const struct command cmd_backup_describe_command = {
 	.name = "describe",
-	.summary = "say everything about a backup",
+	.summary = "show everything about a backup",
 	.about = CMD_BACKUP_NAMES,
 	.args = (const struct cmd_arg[]){{.name = "BACKUP", .kind = CMD_ARG_TEXT}, CMD_ARG_END},
 	.flags = backup_describe_flags,

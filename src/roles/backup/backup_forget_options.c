@@ -19,6 +19,11 @@ static const struct cairn_flag backup_forget_flags[] = {
 	 .value_name = "TAG",
 	 .help = "keep all that have this tag"},
 	CMD_TAG_FLAG(cmd_backup_forget, "only backups that have all of these; again: or these"),
+	{.name = "tagged",
+	 .kind = CAIRN_FLAG_STRINGS,
+	 .target = &cmd_backup_forget.tagged,
+	 .value_name = "TAG",
+	 .help = "forget every backup that has this tag"},
 	CMD_METRICS_FLAG(cmd_backup_forget),
 	CAIRN_FLAG_SWITCH("prune", cmd_backup_forget.prune,
 			  "then delete the data that no backup needs any more"),
@@ -28,7 +33,7 @@ static const struct cairn_flag backup_forget_flags[] = {
 	 .letter = 'n',
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &cmd_backup_forget.dry_run,
-	 .help = "only say what would be done"},
+	 .help = "only show what would be done"},
 	CAIRN_FLAG_END,
 };
 
@@ -39,9 +44,11 @@ static int backup_forget_options_check(int argc, char **argv, struct cairn_err *
 		    cmd_backup_forget.yearly || cmd_backup_forget.within_ms ||
 		    cmd_backup_forget.keep_tags.n > 0;
 
-	if (argc == 0 && !rule && !cmd_backup_forget.prune)
+	bool named = argc > 0 || cmd_backup_forget.tagged.n > 0;
+
+	if (!named && !rule && !cmd_backup_forget.prune)
 		return cmd_usage(err, "name backups, or say which to keep with --keep-...");
-	if (argc > 0 && rule)
+	if (named && rule)
 		return cmd_usage(err, "either name backups or say which to keep");
 	if (!rule && cmd_backup_forget.tags.n > 0)
 		return cmd_usage(err, "--tag chooses among the backups that --keep-... is about");

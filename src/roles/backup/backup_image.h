@@ -3,7 +3,7 @@
 /* A backup that the flags name, from the repository down to its image.
  *
  * In two steps, because a snapshot that others made has no image of ours to load and is
- * described all the same. Begin with {0}; what a failed step opened stays open, so that its
+ * described nevertheless. Begin with {0}; what a failed step opened stays open, so that its
  * repository can still be asked, until role_backup_image_done().
  */
 #ifndef CAIRN_ROLES_BACKUP_IMAGE_H

@@ -18,6 +18,8 @@ static int backup_create_run(struct cairn_err *err)
 {
 	const struct cmd_backup_create *options = &cmd_backup_create;
 
+	if (options->selector)
+		return role_backup_create_claims(options, err);
 	return options->cluster.claim ? role_backup_create_cluster(options, err)
 				      : role_backup_create(options, err);
 }

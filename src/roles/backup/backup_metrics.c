@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Writes the file of --metrics-file. */
+/* Writes the file of --metrics-file, and reports failures to the push gateway. */
 
 #include "roles/backup/backup_run.h"
 
 #include <string.h>
 
 #include "backup/metrics_file.h"
+#include "backup/pushgateway.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -62,25 +63,45 @@ static struct metrics_sample sample_of(const struct role_run *run, const struct 
 	};
 }
 
+void role_metrics_push_failure(const struct cmd_backup_create *o, const char *volume)
+{
+	struct cairn_err why = {0};
+
+	if (o->push_gateway && backup_push_failure(o->push_gateway, volume, &why) != 0)
+		cmd_note("the metrics were not sent: %s", why.msg);
+}
+
+/* The name of a device in a Job is the same for all claims, so that a failure before its volume
+ * is known cannot be reported here; the command that started the Job reports it. */
+static void push_failures(const struct role_run *run, const struct metrics_sample *samples,
+			  size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!samples[i].ok &&
+		    !(run->options->device.device && run->n && !run->items[i].recorded))
+			role_metrics_push_failure(run->options, samples[i].volume);
+}
+
 int role_metrics_run(const struct role_run *run, int rc, struct cairn_err *err)
 {
 	const struct cmd_backup_create *o = run->options;
 	size_t n_names = (size_t)o->n_names;
 	size_t n = run->n ? run->n : n_names;
 	cairn_auto_free struct metrics_sample *samples =
-		o->metrics_file ? cairn_calloc(n + 1, sizeof(*samples)) : NULL;
+		o->metrics_file || o->push_gateway ? cairn_calloc(n + 1, sizeof(*samples)) : NULL;
 	/* With --all, if the volumes could not be listed, every volume that was backed up
 	 * before counts as failed. */
 	struct metrics_how how = {.family = METRICS_BACKUP,
 				  .others_failed = o->all && run->n == 0,
 				  .drop_others = o->all && run->n > 0};
 
-	if (!o->metrics_file)
+	if (!o->metrics_file && !o->push_gateway)
 		return rc;
 	if (!samples)
 		return rc ? rc : cairn_err_nomem(err, "metrics");
 	for (size_t i = 0; i < n; i++)
 		samples[i] = run->n ? sample_of(run, &run->items[i], rc)
 				    : (struct metrics_sample){.volume = o->names[i]};
-	return write_samples(o->metrics_file, &how, samples, n, rc, err);
+	push_failures(run, samples, n);
+	return o->metrics_file ? write_samples(o->metrics_file, &how, samples, n, rc, err) : rc;
 }

@@ -16,8 +16,9 @@ static int check_job(const struct cmd_backup_cluster *cluster, const struct cmd_
 				      strncmp(r->location, "rest:", 5) == 0);
 
 	if (!cluster->secret)
-		return cmd_usage(err, "--pvc needs --repository-secret, which the Job gets the "
-				      "password from, or --csi-endpoint");
+		return cmd_usage(err,
+				 "claims need --repository-secret, which the Job gets the password "
+				 "from, or --csi-endpoint");
 	if (r->password_file || r->password_command || r->ca_file)
 		return cmd_usage(err, "a Job gets the password from --repository-secret, and "
 				      "certificates from --secret-ca");
@@ -39,7 +40,7 @@ int cmd_cluster_check(const struct cmd_backup_cluster *cluster, const char *name
 		      struct cairn_err *err)
 {
 	if (!namespace_name)
-		return cmd_usage(err, "--pvc needs --namespace");
+		return cmd_usage(err, "claims need --namespace");
 	if (cluster->timeout_ms == UINT64_MAX || cluster->ready_ms == UINT64_MAX)
 		return cmd_usage(err, "--timeout and --ready-timeout are lengths of time");
 	if (!cluster->endpoint)

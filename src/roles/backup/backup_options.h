@@ -54,7 +54,7 @@ extern struct cmd_repository cmd_repository;
 		 .kind = CAIRN_FLAG_U64,                                                          \
 		 .target = &cmd_repository.connections,                                           \
 		 .value_name = "N",                                                               \
-		 .help = "requests at a time (default: 5, or 2 for a directory)"},                \
+		 .help = "requests at a time (default: 8, or 2 for a directory)"},                \
 	{                                                                                         \
 		.name = "retry", .kind = CAIRN_FLAG_DURATION, .target = &cmd_repository.retry_ms, \
 		.value_name = "TIME",                                                             \
@@ -78,7 +78,7 @@ extern struct cmd_repository cmd_repository;
 	{                                                                     \
 		.name = "object-lock", .kind = CAIRN_FLAG_U64,                \
 		.target = &cmd_repository.object_lock, .value_name = "DAYS",  \
-		.help = "nobody can delete what is stored for this time (S3)" \
+		.help = "stored objects cannot be deleted for this time (S3)" \
 	}
 
 #define CMD_THREADS_FLAG                                                                      \
@@ -100,10 +100,10 @@ extern struct cmd_repository cmd_repository;
 		.value_name = "TAGS", .help = (text)                                  \
 	}
 
-#define CMD_POOL_ID_FLAG(options)                                                                \
-	{                                                                                        \
-		.name = "pool-id", .kind = CAIRN_FLAG_STRING, .target = &(options).pool_id,      \
-		.value_name = "ID", .help = "only backups of the pool whose id begins with this" \
+#define CMD_POOL_ID_FLAG(options)                                                           \
+	{                                                                                   \
+		.name = "pool-id", .kind = CAIRN_FLAG_STRING, .target = &(options).pool_id, \
+		.value_name = "ID", .help = "only of the pool with this id or directory"    \
 	}
 
 /* Which of the repository's backups a name may mean. */
@@ -159,6 +159,9 @@ struct cmd_backup_create {
 	const char *snapshot; /* NULL: `device`, or the claim of `cluster` */
 	struct cmd_backup_device device;
 	struct cmd_backup_cluster cluster;
+	const char *selector; /* all claims with these labels; or NULL */
+	uint64_t jobs;        /* of the selector's claims at a time */
+	uint64_t jobs_per_node;
 	int base; /* enum cluster_base */
 	int mode; /* enum backup_mode: the first that is tried */
 	const char *parent;
@@ -225,6 +228,7 @@ struct cmd_backup_forget {
 	const char *pool_id;
 	struct cairn_strings tags;
 	struct cairn_strings keep_tags;
+	struct cairn_strings tagged; /* chosen like those that are named */
 	const char *metrics_file;
 	uint64_t last, hourly, daily, weekly, monthly, yearly, within_ms;
 	bool prune;

@@ -114,6 +114,8 @@ static int open_or_init(struct repo_options *options, const struct password_spec
 	if (how->init_missing)
 		return open_or_make(options, password, ret, err);
 	rc = open_with(options, password, ret, &why);
+	if (how->ret_absent)
+		*how->ret_absent = rc == CAIRN_NOT_FOUND;
 	if (rc == CAIRN_UNAUTHENTICATED && uncut && open_with(options, uncut, ret, NULL) == 0)
 		return 0;
 	if (rc && err)

@@ -246,6 +246,6 @@ int role_backup_restore(const struct cmd_backup_restore *options, struct cairn_e
 	role_progress_end(&r.progress);
 	/* Keep the partial target, so that the next attempt can continue it. */
 	if ((rc == CAIRN_UNAVAILABLE || rc == CAIRN_CANCELLED) && backup_target_leave(&r.target))
-		cmd_note("what was restored so far is kept; the same command goes on there");
+		cmd_note("what was restored so far is kept; the same command continues there");
 	return rc ? rc : backup_restore_print(&r, cairn_monotonic_ns() - begun, err);
 }

@@ -24,7 +24,7 @@ static const struct cairn_flag backup_restore_flags[] = {
 	CAIRN_FLAG_VALUE(STRING, "base", cmd_backup_restore.base, "BACKUP",
 			 "the target holds this backup: write what differs"),
 	CAIRN_FLAG_VALUE(STRING, "path", cmd_backup_restore.path, "PATH",
-			 "restore this file of the backup, whoever made it"),
+			 "restore this file of the backup, whatever made it"),
 	CAIRN_FLAG_SWITCH("verify", cmd_backup_restore.verify, "read all of it back and compare"),
 	CMD_CLUSTER_STRING("namespace", cmd_backup_restore.namespace_name, "NAME", "of the claim"),
 	CMD_CLUSTER_STRING("pvc", cmd_backup_restore.cluster.claim, "NAME",
@@ -70,7 +70,7 @@ const struct command cmd_backup_restore_command = {
 	.about = CMD_BACKUP_NAMES
 	"A new file appears when it is whole. On a volume that has a snapshot with a backup,\n"
 	"only what differs is written; a volume of another id or size is not overwritten\n"
-	"unless --onto-other-volume says so. With --pvc a new claim of a cluster is made, by\n"
+	"unless --onto-other-volume is given. With --pvc a new claim of a cluster is made, by\n"
 	"a Job that writes it.\n",
 	.args = (const struct cmd_arg[]){{.name = "BACKUP", .kind = CMD_ARG_TEXT}, CMD_ARG_END},
 	.flags = backup_restore_flags,

@@ -61,8 +61,11 @@ int role_run_cut(struct role_run *run, struct cairn_err *err);
  * next run tries again. */
 void role_run_release(struct role_run *run, struct role_item *item);
 
-/* Writes what came of the run, which ended with `rc` and `err`, to --metrics-file. Returns
- * `rc`, or that the backups are made and their metrics are not written. */
+/* Writes what came of the run, which ended with `rc` and `err`, to --metrics-file, and
+ * failures to --push-gateway. Returns `rc`, or that the backups are made and their metrics are not written. */
 int role_metrics_run(const struct role_run *run, int rc, struct cairn_err *err);
+
+/* Tells the push gateway, if there is one, that a backup of the volume failed. */
+void role_metrics_push_failure(const struct cmd_backup_create *options, const char *volume);
 
 #endif

@@ -23,13 +23,16 @@
 #include "repo/repo_snapshot.h"
 
 #define FILES_MAX    20U /* files of one backup that are printed */
+#define IDS_SHOWN    16U /* ids in a command that is proposed */
 #define RANGES_SHOWN 4U  /* ranges of a file that are printed as text */
 
 struct verifying {
 	struct role_progress progress;
-	bool silent;           /* during the second check, after a repair */
-	struct repo_id backup; /* the last backup with a loss */
-	uint64_t files;        /* damaged files of that backup */
+	bool silent;                                /* during the second check, after a repair */
+	struct repo_id backup;                      /* the last backup with a loss */
+	uint64_t files;                             /* damaged files of that backup */
+	char ids[IDS_SHOWN * (ROLE_SHORT_MAX + 1)]; /* of backups with a loss */
+	uint64_t backups;                           /* number of these */
 };
 
 static void say_problem(void *arg, int code, const char *text)
@@ -99,7 +102,7 @@ static void add_loss(struct cairn_buf *out, const struct repo_damage *damage,
 	} else if (damage->directory) {
 		cairn_buf_addf(out, "what is in '%s' is lost", damage->path);
 	} else if (backup_verify_is_file(damage, record, BACKUP_METADATA_NAME)) {
-		cairn_buf_adds(out, "what it says of itself is lost, not the volume's data");
+		cairn_buf_adds(out, "its description is lost, not the volume's data");
 	} else if (!damage->lost && !damage->unknown) {
 		cairn_buf_addf(out, "'%s' has %" PRIu64 " bytes, its chunks have %" PRIu64,
 			       damage->path, damage->size, damage->content);
@@ -143,6 +146,32 @@ static void print_damage_json(const struct repo_damage *damage, const struct bac
 	(void)cairn_json_finish(&json, NULL);
 }
 
+/* Keeps the ids of damaged backups for the command that removes them. */
+static void keep_id(struct verifying *verifying, const char *id)
+{
+	size_t used = strlen(verifying->ids);
+
+	if (verifying->backups++ < IDS_SHOWN)
+		snprintf(verifying->ids + used, sizeof(verifying->ids) - used, " %s", id);
+}
+
+/* Says what a user can do about the loss. */
+static void say_way_out(const struct verifying *verifying, bool repaired)
+{
+	if (verifying->backups == 0 || role_json())
+		return;
+	if (repaired)
+		cmd_note(
+			"a new backup of the same volumes ('cairn backup create') stores again what "
+			"they still have, which makes old backups whole");
+	else
+		cmd_note(
+			"'cairn backup verify --repair' and then 'cairn backup create' store again "
+			"what the volumes still have, which makes old backups whole");
+	cmd_note("to give up what stays lost: cairn backup forget%s%s --prune", verifying->ids,
+		 verifying->backups > IDS_SHOWN ? " ..." : "");
+}
+
 static void say_damage(void *arg, const struct repo_damage *damage)
 {
 	struct verifying *verifying = arg;
@@ -156,8 +185,10 @@ static void say_damage(void *arg, const struct repo_damage *damage)
 		print_damage_json(damage, &record);
 		return;
 	}
-	if (!repo_id_equal(&verifying->backup, &damage->snapshot->id))
+	if (!repo_id_equal(&verifying->backup, &damage->snapshot->id)) {
 		verifying->files = 0;
+		keep_id(verifying, role_short_id(&damage->snapshot->id, id));
+	}
 	verifying->backup = damage->snapshot->id;
 	if (++verifying->files > FILES_MAX + 1)
 		return;
@@ -233,9 +264,9 @@ static void say_repaired(struct verifying *verifying, const struct repo_check_st
 	if (!stats->packs_dropped)
 		return;
 	snprintf(text, sizeof(text),
-		 "%" PRIu64 " pack%s taken out of the index: %" PRIu64
-		 " chunk%s stored anew, %" PRIu64
-		 " lost; the next backup stores again what its volume still has of them",
+		 "%" PRIu64 " pack%s removed from the index: %" PRIu64
+		 " chunk%s stored again, %" PRIu64
+		 " lost; the next backup stores those that its volume still has",
 		 stats->packs_dropped, backup_verify_plural(stats->packs_dropped),
 		 stats->blobs_saved, backup_verify_plural(stats->blobs_saved), stats->blobs_lost);
 	role_say(&verifying->progress, text);
@@ -272,6 +303,8 @@ static int verify_repository(struct repo *repo, struct verifying *verifying,
 	role_progress_end(&verifying->progress);
 	if (!rc)
 		rc = print_verified(&stats, left, err);
+	if (!rc && left)
+		say_way_out(verifying, check->repair);
 	if (!rc && left && stats.snapshots_damaged)
 		rc = cairn_err_set(
 			err, CAIRN_DATA_LOSS, "%" PRIu64 " backup%s cannot be restored whole",

@@ -12,7 +12,7 @@ static const struct cairn_flag backup_verify_flags[] = {
 	{.name = "quick",
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &cmd_backup_verify.quick,
-	 .help = "only that everything is there, without reading the data"},
+	 .help = "check only that all files exist, without reading them"},
 	{.name = "repair",
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &cmd_backup_verify.repair,
@@ -43,7 +43,7 @@ const struct command cmd_backup_verify_command = {
 	.summary = "prove that backups can be restored",
 	.about =
 		"Reads every pack and checks every byte in it against hashes and authentication\n"
-		"codes; with BACKUP only those that this backup needs. Says which backups cannot be\n"
+		"codes; with BACKUP only those that this backup needs. Lists the backups that cannot be\n"
 		"restored whole, and which bytes of them are lost. Faults are exit status 15.\n"
 		"An index can be made again from the packs. What is lost with a pack is stored\n"
 		"again by the next backup of a volume that still has it.\n",

@@ -8,7 +8,7 @@ struct cmd_mount cmd_mount = {.repository = &cmd_repository};
 
 static const struct cairn_flag mount_flags[] = {
 	CMD_REPOSITORY_FLAGS,
-	CAIRN_FLAG_SWITCH("allow-other", cmd_mount.allow_other, "let other users look into it"),
+	CAIRN_FLAG_SWITCH("allow-other", cmd_mount.allow_other, "let other users read it"),
 	CAIRN_FLAG_END,
 };
 
@@ -25,7 +25,7 @@ const struct command cmd_mount_command = {
 	.summary = "show all backups as files",
 	.about =
 		"Each backup is a directory of DIR named by its id, with the volume as one file that\n"
-		"can be loop-mounted at once. Stays until DIR is unmounted or a signal comes.\n",
+		"can be loop-mounted at once. Stays until DIR is unmounted or a signal arrives.\n",
 	.args = (const struct cmd_arg[]){{.name = "DIR", .kind = CMD_ARG_DIR}, CMD_ARG_END},
 	.flags = mount_flags,
 	.check = mount_options_check,

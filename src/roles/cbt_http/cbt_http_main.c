@@ -107,7 +107,12 @@ static int cbt_http_elect(struct running *r, const struct cbt_http_options *o,
 {
 	char name[AGGAPI_DRIVER_NAME_MAX + 16];
 	struct kube_leader_options options = {
-		.ns = o->lease_ns ? o->lease_ns : kube_client_namespace(r->client), .name = name};
+		.ns = o->lease_ns ? o->lease_ns : kube_client_namespace(r->client),
+		.name = name,
+		.duration_ms = o->election.duration_ms,
+		.renew_ms = o->election.renew_ms,
+		.retry_ms = o->election.retry_ms,
+	};
 
 	snprintf(name, sizeof(name), "cbt-http-%s", r->driver);
 	return o->elect ? kube_leader_new(r->client, &options, &r->leader, err) : 0;
@@ -146,7 +151,7 @@ static int cbt_http_serve(struct running *r, const struct cbt_http_options *o,
 		.serves = cbt_http_serves,
 		.arg = r,
 	};
-	int rc = role_https_new(&r->https, &tls, err);
+	int rc = role_https_new(&r->https, &tls, r->metrics, err);
 
 	if (!rc)
 		rc = aggapi_sidecar_new(&sidecar, r->https.server, &r->sidecar, err);

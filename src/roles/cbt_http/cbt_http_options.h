@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "roles/server_flags.h"
+
 struct cbt_http_options {
 	const char *csi_address;
 	const char *listen;
@@ -20,8 +22,9 @@ struct cbt_http_options {
 	const char *publish_service; /* "namespace/name[:port][/path]" */
 	const char *publish_ca;      /* PEM file with the authority of our certificate */
 	bool elect;                  /* a Lease decides who serves */
-	const char *lease_ns;        /* NULL: that of the configuration */
-	uint64_t timeout_ms;         /* of a call to the driver */
+	struct server_election_times election;
+	const char *lease_ns; /* NULL: that of the configuration */
+	uint64_t timeout_ms;  /* of a call to the driver */
 	uint64_t drain_ms;
 };
 

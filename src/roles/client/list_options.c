@@ -38,9 +38,9 @@ const struct command cmd_list_command = {
 	.summary = "list allocated or changed blocks of a VolumeSnapshot",
 	.about =
 		"Asks the SnapshotMetadata service of the snapshot's CSI driver. A stream that\n"
-		"breaks is taken up again where it broke. Ends with 0 only when the list is\n"
-		"complete. Takes the options of the Go program snapshot-metadata-lister, with one\n"
-		"dash too.\n",
+		"breaks is resumed where it broke. Ends with 0 only when the list is\n"
+		"complete. Accepts the options of the Go program snapshot-metadata-lister, also with\n"
+		"one dash.\n",
 	.flags = list_flags,
 	.go_flags = true,
 	.has_output = true,

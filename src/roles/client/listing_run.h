@@ -29,6 +29,29 @@ int client_listing_run(const struct cairn_client_options *options,
 		       const struct cairn_listing_query *query, const struct client_watch *watch,
 		       struct cairn_listing_info *ret_info, struct cairn_err *err);
 
+/* A part of the volume in which both answers are the same. */
+struct client_segment {
+	uint64_t offset, length;
+	bool is_changed;
+	bool is_allocated;
+};
+
+struct client_pair_watch {
+	/* Called once, before any segment. */
+	int (*begin)(void *arg, uint64_t capacity, struct cairn_err *err);
+	/* In ascending order; parts that are neither are left out. */
+	int (*segment)(void *arg, const struct client_segment *segment, struct cairn_err *err);
+	bool (*cancelled)(void *arg); /* as above */
+	void *arg;
+};
+
+/* Lists changed and allocated blocks at the same time, and calls `watch` with both together.
+ * Nothing is collected: memory does not depend on the number of blocks. */
+int client_listing_pair_run(const struct cairn_client_options *options,
+			    const struct cairn_listing_query *changed,
+			    const struct cairn_listing_query *allocated,
+			    const struct client_pair_watch *watch, struct cairn_err *err);
+
 struct client_copy_options {
 	const struct cairn_client_options *options;
 	const struct cairn_listing_query *query;

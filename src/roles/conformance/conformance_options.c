@@ -21,7 +21,7 @@ static const struct cairn_flag conformance_flags[] = {
 	CAIRN_FLAG_VALUE(STRING, "only", conformance_options.only, "PATTERN",
 			 "run only tests whose names match, such as 'stream.*'"),
 	CAIRN_FLAG_SWITCH("list", conformance_options.list,
-			  "name the tests and their rules, and run none"),
+			  "list the tests and their rules without running them"),
 	CAIRN_FLAG_SWITCH("thorough", conformance_options.thorough,
 			  "start from every offset that may matter, not from some"),
 	CAIRN_FLAG_VALUE(STRING, "junit-file", conformance_options.junit_file, "FILE",
@@ -54,8 +54,8 @@ static int conformance_options_check(int argc, char **argv, struct cairn_err *er
 const struct command cmd_conformance = {
 	.name = "conformance",
 	.summary = "test a CSI driver's SnapshotMetadata service",
-	.about = "Makes volumes in the driver, writes to them, cuts snapshots, and holds what the\n"
-		 "driver says about them against the rules of CSI. Takes away what it made.\n"
+	.about = "Makes volumes in the driver, writes to them, cuts snapshots, and checks the\n"
+		 "driver's answers about them against the rules of CSI. Removes what it made.\n"
 		 "Results go to standard output as TAP.\n",
 	.flags = conformance_flags,
 	.check = conformance_options_check,

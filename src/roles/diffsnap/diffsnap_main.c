@@ -115,7 +115,7 @@ static int serve_rest(struct running *r, const struct diffsnap_options *o, struc
 		.controller = r->controller,
 		.metrics = r->metrics,
 	};
-	int rc = role_https_new(&r->https, &pair, err);
+	int rc = role_https_new(&r->https, &pair, r->metrics, err);
 
 	if (!rc)
 		rc = diffsnap_server_new(&server, r->https.server, &r->server, err);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -25,6 +26,12 @@
 
 #define SOCKET_MODE 0660
 #define IDLE_MS     1000
+
+/* How long a driver runs at least before it opens stopped pools again. Each time that it
+ * stops soon after, another process keeps the filesystem: the time doubles, because callers
+ * lose their connection. */
+#define REOPEN_MS     5000U
+#define REOPEN_MAX_MS 600000U
 
 /* Parses the pools: the one of --pool is named "default", --pools adds others. Modifies `text`. */
 static int read_pools(const char *first, char *text, struct csi_pool_spec *specs, size_t *ret_n,
@@ -68,6 +75,7 @@ static int driver_main_make_driver(const struct driver_options *o, struct csi_dr
 		.node_id = o->node_id,
 		.pools = specs,
 		.topology = o->topology,
+		.node_expansion = o->node_expansion,
 		.fixed_length = o->fixed_length,
 		.volumes_max = o->volumes_max,
 		.older = older_of(o),
@@ -164,49 +172,108 @@ static int driver_start(struct running *running, const struct driver_options *o,
 	return rc ? rc : net_server_start(running->server, err);
 }
 
-/* Waits for a signal to stop. A driver is idle most of the time: after a second without a
- * call it returns memory that can be read from disk again. */
-static void driver_wait_for_end(const struct net_server *server, const sigset_t *signals)
+/* A driver is idle most of the time: after a second without a call it returns memory that
+ * can be read from disk again. */
+struct idle {
+	uint64_t before;
+	uint64_t given_back;
+};
+
+static void driver_look_for_idle(const struct net_server *server, struct idle *idle)
 {
-	uint64_t before = 0;
-	uint64_t given_back = 0;
+	struct net_server_stats stats;
+
+	net_server_stats(server, &stats);
+	if (stats.calls_total != idle->given_back && stats.calls_total == idle->before &&
+	    stats.calls_open == 0) {
+		malloc_trim(0);
+		cairn_mem_drop_clean();
+		idle->given_back = stats.calls_total;
+	}
+	idle->before = stats.calls_total;
+}
+
+static uint64_t driver_next_reopening(uint64_t reopen_ms, uint64_t ran_ms)
+{
+	if (ran_ms > 2 * reopen_ms)
+		return REOPEN_MS;
+	return reopen_ms < REOPEN_MAX_MS / 2 ? reopen_ms * 2 : REOPEN_MAX_MS;
+}
+
+/* Waits for a signal to stop: false. True when a pool's storage has stopped and everything
+ * must be opened again, not before *reopen_ms have passed. */
+static bool driver_wait_for_end(const struct running *running, const sigset_t *signals,
+				uint64_t *reopen_ms)
+{
+	uint64_t start = cairn_monotonic_ns();
+	struct idle idle = {0};
 	int number;
 
 	cairn_mem_drop_clean();
 	while ((number = net_signals_wait(signals, IDLE_MS)) == 0 || number == SIGHUP) {
-		struct net_server_stats stats;
+		uint64_t ran_ms = (cairn_monotonic_ns() - start) / CAIRN_NS_PER_MS;
 
-		net_server_stats(server, &stats);
-		if (stats.calls_total != given_back && stats.calls_total == before &&
-		    stats.calls_open == 0) {
-			malloc_trim(0);
-			cairn_mem_drop_clean();
-			given_back = stats.calls_total;
+		driver_look_for_idle(running->server, &idle);
+		if (ran_ms >= *reopen_ms && csi_driver_wants_reopening(running->driver)) {
+			*reopen_ms = driver_next_reopening(*reopen_ms, ran_ms);
+			return true;
 		}
-		before = stats.calls_total;
 	}
+	return false;
 }
 
-static int driver_run(struct cairn_err *err)
+static int driver_run_once(const sigset_t *signals, uint64_t *reopen_ms, bool *ret_again,
+			   struct cairn_err *err)
 {
 	const struct driver_options *options = &driver_options;
 	cairn_cleanup(driver_running_done) struct running running = {0};
-	sigset_t signals;
 	unsigned cut;
-	int rc;
+	int rc = driver_start(&running, options, err);
 
-	net_signals_block(&signals);
-	rc = driver_start(&running, options, err);
 	if (rc)
 		return rc;
 	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("endpoint", options->endpoint),
 		  CAIRN_STR("driver", options->name), CAIRN_STR("node", options->node_id));
-	driver_wait_for_end(running.server, &signals);
+	*ret_again = driver_wait_for_end(&running, signals, reopen_ms);
+	if (*ret_again)
+		cairn_log(CAIRN_LOG_WARN, "a pool's filesystem has shut down; opening it again");
 	cairn_log(CAIRN_LOG_INFO, "stopping", CAIRN_U64("drain_ms", options->drain_ms));
 	cut = net_server_drain(running.server, options->drain_ms);
 	if (cut > 0)
 		cairn_log(CAIRN_LOG_WARN, "calls were cut off", CAIRN_U64("calls", cut));
 	return 0;
+}
+
+/* Waits before the storage that stopped is tried again; false if the driver is to stop. */
+static bool driver_wait_for_storage(const sigset_t *signals, uint64_t *reopen_ms,
+				    const struct cairn_err *err)
+{
+	int number;
+
+	cairn_log(CAIRN_LOG_WARN, "a pool cannot be opened again yet",
+		  CAIRN_STR("error", err->msg));
+	number = net_signals_wait(signals, *reopen_ms);
+	*reopen_ms = driver_next_reopening(*reopen_ms, 0);
+	return number == 0 || number == SIGHUP;
+}
+
+static int driver_run(struct cairn_err *err)
+{
+	uint64_t reopen_ms = REOPEN_MS;
+	bool again = true, has_served = false;
+	sigset_t signals;
+	int rc = 0;
+
+	net_signals_block(&signals);
+	while (again && !rc) {
+		rc = driver_run_once(&signals, &reopen_ms, &again, err);
+		has_served = has_served || !rc;
+		if (rc != CAIRN_UNAVAILABLE || !has_served)
+			continue;
+		again = driver_wait_for_storage(&signals, &reopen_ms, err);
+		rc = 0;
+	}
+	return rc;
 }
 
 int main(int argc, char **argv)

@@ -37,7 +37,9 @@ static const struct cairn_flag driver_flags[] = {
 	CAIRN_FLAG_VALUE(STRING, "pools", driver_options.more_pools, "NAME=DIR,...",
 			 "more pools, chosen by the StorageClass parameter \"pool\""),
 	CAIRN_FLAG_SWITCH("topology", driver_options.topology,
-			  "say that a volume is reachable from this node only"),
+			  "report volumes as reachable from this node only"),
+	CAIRN_FLAG_SWITCH("node-expansion", driver_options.node_expansion,
+			  "volumes grow in NodeExpandVolume, by any csi-resizer"),
 	CAIRN_FLAG_VALUE(SIZE, "fixed-length", driver_options.fixed_length, "SIZE",
 			 "report blocks of this one size (default: extents)"),
 	CAIRN_FLAG_VALUE(U64, "max-volumes", driver_options.volumes_max, "N",
@@ -93,9 +95,9 @@ const struct command cmd_driver = {
 	.name = "driver",
 	.summary = "serve the pool to Kubernetes as a CSI driver",
 	.about =
-		"Identity, Controller, Node, GroupController and SnapshotMetadata of CSI v1.12 on a\n"
-		"unix socket; on request the flavours of the API that came before\n"
-		"SnapshotMetadata. Ends after running calls on SIGTERM and SIGINT.\n",
+		"Serves Identity, Controller, Node, GroupController and SnapshotMetadata of CSI v1.12\n"
+		"on a unix socket; on request also the APIs that preceded SnapshotMetadata. On\n"
+		"SIGTERM and SIGINT it finishes the running calls and ends.\n",
 	.flags = driver_flags,
 	.check = driver_options_check,
 	.program = "driver",

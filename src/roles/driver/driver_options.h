@@ -14,6 +14,7 @@ struct driver_options {
 	const char *name;
 	const char *more_pools; /* "NAME=DIR,…" or NULL */
 	bool topology;
+	bool node_expansion;
 	uint64_t fixed_length;
 	uint64_t volumes_max;
 	uint64_t drain_ms;

@@ -21,13 +21,13 @@
 #include "older/session/session_controller.h"
 #include "older/session/webhook.h"
 #include "roles/https.h"
+#include "roles/manager/manager_backups.h"
+#include "roles/manager/manager_certificates.h"
 #include "roles/manager/manager_options.h"
 #include "roles/manager/manager_velero.h"
 #include "roles/role.h"
 
-#define LEASE_NAME "cairn-manager"
-/* Discovery-only replicas use their own Lease, so they never block session controllers. */
-#define LEASE_DISCOVERY "cairn-discovery"
+#define LEASE_MAX 256
 
 /* Values that are counted elsewhere and copied at each scrape. */
 enum shown {
@@ -177,9 +177,13 @@ static int run_controllers(struct running *r, const struct manager_options *o,
 		.recorder = r->recorder,
 		.after_ms = o->unclaimed_ms,
 	};
+	char lease[LEASE_MAX];
 	struct kube_leader_options election = {
-		.ns = ns,
-		.name = o->sessions ? LEASE_NAME : LEASE_DISCOVERY,
+		.ns = o->lease_ns ? o->lease_ns : ns,
+		.duration_ms = o->election.duration_ms,
+		.renew_ms = o->election.renew_ms,
+		.retry_ms = o->election.retry_ms,
+		.name = lease,
 		.on_change = on_lead,
 		.arg = r,
 	};
@@ -191,6 +195,8 @@ static int run_controllers(struct running *r, const struct manager_options *o,
 		rc = diffsnap_unclaimed_new(&unclaimed, &r->unclaimed, err);
 	if (rc)
 		return rc;
+	/* Discovery-only replicas use their own Lease, so they never block session controllers. */
+	snprintf(lease, sizeof(lease), "%s-%s", o->release, o->sessions ? "manager" : "discovery");
 	if (o->elect)
 		return kube_leader_new(r->client, &election, &r->leader, err);
 	on_lead(r, true);
@@ -220,7 +226,7 @@ static int serve_webhook(struct running *r, const struct manager_options *o, str
 	rc = kube_authz_cache_new(&guard, &r->guard, err);
 	webhook.guard = r->guard;
 	if (!rc)
-		rc = role_https_new(&r->https, &pair, err);
+		rc = role_https_new(&r->https, &pair, r->metrics, err);
 	if (!rc)
 		rc = session_webhook_new(&webhook, r->https.server, &r->webhook, err);
 	return rc ? rc : role_https_start(&r->https, o->listen, err);
@@ -251,6 +257,10 @@ static int manager_run(struct cairn_err *err)
 	net_signals_block(&signals);
 	if (options->velero)
 		return manager_velero_run(options, &signals, err);
+	if (options->certificates)
+		return manager_certificates_run(options, &signals, err);
+	if (options->backups)
+		return manager_backups_run(options, &signals, err);
 	rc = manager_start(&running, options, err);
 	if (rc)
 		return rc;

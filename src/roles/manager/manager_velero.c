@@ -73,8 +73,13 @@ static int velero_elect(struct velero_running *r, const struct manager_options *
 			struct cairn_err *err)
 {
 	const struct kube_leader_options election = {
-		.ns = o->ns ? o->ns : o->velero_ns,
+		.ns = o->lease_ns ? o->lease_ns
+		      : o->ns     ? o->ns
+				  : o->velero_ns,
 		.name = LEASE_VELERO,
+		.duration_ms = o->election.duration_ms,
+		.renew_ms = o->election.renew_ms,
+		.retry_ms = o->election.retry_ms,
 		.on_change = on_velero_lead,
 		.arg = r,
 	};

@@ -19,13 +19,16 @@
 #include "net/signals.h"
 #include "roles/role.h"
 #include "sidecar/publish_config.h"
+#include "sidecar/route_certificate.h"
+#include "sidecar/route_endpoints.h"
 #include "sidecar/sessions.h"
 #include "sidecar/sidecar.h"
 #include "sidecar/sidecar_kube_client.h"
 
 #define V_DEBUG           4 /* the Go sidecar traces calls from -v=4 on */
 #define SETTLED_MS        2000U
-#define WAITING_EACH_PART 4 /* a user may take one waiting place in this many */
+#define WAITING_EACH_PART 4       /* a user may take one waiting place in this many */
+#define CERTIFICATE_MS    120000U /* for the first certificate of the route */
 
 static int read_qps(const char *text, double *ret, struct cairn_err *err)
 {
@@ -41,12 +44,12 @@ static int read_qps(const char *text, double *ret, struct cairn_err *err)
 }
 
 /* An IPv6 address needs brackets. */
-static char *listen_address(const struct sidecar_role_options *o)
+static char *listen_address(const struct sidecar_role_options *o, uint64_t port)
 {
 	const char *host = o->host ? o->host : "";
 	bool bare = strchr(host, ':') && host[0] != '[';
 
-	return cairn_printf("%s%s%s:%u", bare ? "[" : "", host, bare ? "]" : "", (unsigned)o->port);
+	return cairn_printf("%s%s%s:%u", bare ? "[" : "", host, bare ? "]" : "", (unsigned)port);
 }
 
 static int sidecar_main_reach_kubernetes(const struct sidecar_role_options *o,
@@ -59,52 +62,119 @@ static int sidecar_main_reach_kubernetes(const struct sidecar_role_options *o,
 	return rc ? rc : sidecar_kube_client_new(&options, ret, err);
 }
 
-static int watch_sessions(const struct sidecar_role_options *o, struct sidecar_kube_client *kube,
-			  struct sidecar_sessions **ret, struct cairn_err *err)
-{
-	if (!o->sessions)
-		return 0;
-	return sidecar_sessions_new(sidecar_kube_client_inner(kube), o->session_ns, ret, err);
-}
-
-/* The data for publishing the sidecar once the driver's name is known. */
-struct advert {
+/* What the sidecar is made of and must outlive it. */
+struct sidecar_parts {
 	const struct sidecar_role_options *options;
-	struct kube_client *client;
-	struct kube_publisher *publisher;
+	char *listen, *listen_route;
+	struct sidecar_kube_client *kube;
+	struct sidecar_sessions *sessions;             /* NULL: none */
+	struct sidecar_route_endpoints *endpoints;     /* NULL: no route */
+	struct sidecar_route_certificate *certificate; /* NULL: its files come from elsewhere */
+	struct kube_publisher *publisher;              /* once the driver's name is known */
 };
 
-static void advert_done(struct advert *advert)
+static void sidecar_parts_done(struct sidecar_parts *parts)
 {
-	kube_publisher_free(advert->publisher);
+	kube_publisher_free(parts->publisher);
+	sidecar_route_certificate_free(parts->certificate);
+	sidecar_route_endpoints_free(parts->endpoints);
+	sidecar_sessions_free(parts->sessions);
+	sidecar_kube_client_free(parts->kube);
+	free(parts->listen_route);
+	free(parts->listen);
+}
+
+/* The signals that end it are blocked, and waited for later. */
+static bool sidecar_main_is_ending(void)
+{
+	sigset_t pending;
+
+	return sigpending(&pending) == 0 &&
+	       (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1 ||
+		sigismember(&pending, SIGQUIT) == 1);
+}
+
+static int sidecar_main_certify(struct sidecar_parts *parts, struct kube_client *client,
+				struct cairn_err *err)
+{
+	const struct sidecar_role_options *o = parts->options;
+	const struct sidecar_route_certificate_options options = {
+		.client = client,
+		.node = o->node_name,
+		.signer = o->route_signer,
+		.cert_file = o->route_cert,
+		.key_file = o->route_key,
+		.timeout_ms = CERTIFICATE_MS,
+		.is_ending = sidecar_main_is_ending,
+	};
+
+	return sidecar_route_certificate_new(&options, &parts->certificate, err);
+}
+
+static int sidecar_parts_make(struct sidecar_parts *parts, struct cairn_err *err)
+{
+	const struct sidecar_role_options *o = parts->options;
+	struct kube_client *client;
+	int rc;
+
+	parts->listen = listen_address(o, o->port);
+	parts->listen_route = listen_address(o, o->route_port);
+	if (!parts->listen || !parts->listen_route)
+		return cairn_err_nomem(err, "sidecar");
+	rc = sidecar_main_reach_kubernetes(o, &parts->kube, err);
+	cairn_mem_drop_clean();
+	if (rc)
+		return rc;
+	client = sidecar_kube_client_inner(parts->kube);
+	if (o->sessions)
+		rc = sidecar_sessions_new(client, o->session_ns, &parts->sessions, err);
+	if (!rc && o->route)
+		rc = sidecar_route_endpoints_new(client, o->route_ns, o->route_service,
+						 &parts->endpoints, err);
+	return rc || !o->route_signer ? rc : sidecar_main_certify(parts, client, err);
 }
 
 static void sidecar_main_driver_named(void *arg, const char *driver)
 {
-	struct advert *advert = arg;
+	struct sidecar_parts *parts = arg;
 	struct sidecar_publish_config_options what = {
-		.name = advert->options->session_configuration,
+		.name = parts->options->session_configuration,
 		.driver = driver,
-		.ns = advert->options->session_ns,
-		.address = advert->options->session_address,
-		.ca_file = advert->options->session_ca,
+		.ns = parts->options->session_ns,
+		.address = parts->options->session_address,
+		.ca_file = parts->options->session_ca,
 	};
 	struct cairn_err err = {0};
 
-	if (what.name && sidecar_advertise(advert->client, &what, &advert->publisher, &err) != 0)
+	if (what.name && sidecar_advertise(sidecar_kube_client_inner(parts->kube), &what,
+					   &parts->publisher, &err) != 0)
 		cairn_log(CAIRN_LOG_ERROR, "the session service is not published",
 			  CAIRN_STR("error", err.msg));
 }
 
-static int sidecar_start(const struct sidecar_role_options *o, struct sidecar_kube_client *kube,
-			 struct sidecar_sessions *sessions, struct advert *advert,
-			 const char *listen, struct sidecar **ret, struct cairn_err *err)
+static void sidecar_main_route(const struct sidecar_parts *parts, struct sidecar_options *options)
 {
+	const struct sidecar_role_options *o = parts->options;
+
+	if (!parts->endpoints)
+		return;
+	options->route.node = o->node_name;
+	options->route.listen = parts->listen_route;
+	options->route.cert_file = o->route_cert;
+	options->route.key_file = o->route_key;
+	options->route.ca_file = o->route_ca;
+	options->route.map = sidecar_route_endpoints_map(parts->endpoints);
+}
+
+static int sidecar_start(struct sidecar_parts *parts, struct sidecar **ret, struct cairn_err *err)
+{
+	const struct sidecar_role_options *o = parts->options;
 	unsigned waiting_each = (unsigned)o->waiting / WAITING_EACH_PART;
 	struct sidecar_options options = {
-		.kube = sidecar_kube_client_table(kube),
+		.kube = sidecar_kube_client_table(parts->kube),
 		.api_requests = sidecar_kube_client_requests,
-		.listen = listen,
+		.version = CAIRN_VERSION,
+		.listen = parts->listen,
 		.tls_cert = o->tls_cert,
 		.tls_key = o->tls_key,
 		.tls_min_version = o->tls_min_version,
@@ -121,9 +191,9 @@ static int sidecar_start(const struct sidecar_role_options *o, struct sidecar_ku
 		.resume_ms = o->resume_ms,
 		.stream_ms = o->stream_ms,
 		.owned_base = o->owned_base,
-		.sessions = sessions,
+		.sessions = parts->sessions,
 		.named = sidecar_main_driver_named,
-		.named_arg = advert,
+		.named_arg = parts,
 		.csi_address = o->csi_address,
 		.csi_timeout_ms = o->csi_timeout_ms,
 		.message_max = o->message_max,
@@ -133,6 +203,7 @@ static int sidecar_start(const struct sidecar_role_options *o, struct sidecar_ku
 		.http_tls = o->http_tls,
 	};
 
+	sidecar_main_route(parts, &options);
 	return sidecar_new(&options, ret, err);
 }
 
@@ -159,34 +230,24 @@ static void set_log_level(const struct sidecar_role_options *o)
 static int sidecar_run(struct cairn_err *err)
 {
 	const struct sidecar_role_options *options = &sidecar_role_options;
-	cairn_cleanup(sidecar_kube_client_freep) struct sidecar_kube_client *kube = NULL;
-	cairn_cleanup(sidecar_sessions_freep) struct sidecar_sessions *sessions = NULL;
-	cairn_cleanup(advert_done) struct advert advert = {.options = options};
+	cairn_cleanup(sidecar_parts_done) struct sidecar_parts parts = {.options = options};
 	cairn_cleanup(sidecar_freep) struct sidecar *sidecar = NULL;
-	cairn_auto_free char *listen = listen_address(options);
 	unsigned cut;
 	sigset_t signals;
 	int rc;
 
-	if (!listen)
-		return cairn_err_nomem(err, "sidecar");
 	set_log_level(options);
 	net_signals_block(&signals);
 	/* The Go sidecar ends on SIGQUIT too. */
 	sigaddset(&signals, SIGQUIT);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	cairn_log(CAIRN_LOG_INFO, "version", CAIRN_STR("version", CAIRN_VERSION));
-	rc = sidecar_main_reach_kubernetes(options, &kube, err);
-	cairn_mem_drop_clean();
+	rc = sidecar_parts_make(&parts, err);
 	if (!rc)
-		rc = watch_sessions(options, kube, &sessions, err);
-	if (!rc)
-		advert.client = sidecar_kube_client_inner(kube);
-	if (!rc)
-		rc = sidecar_start(options, kube, sessions, &advert, listen, &sidecar, err);
+		rc = sidecar_start(&parts, &sidecar, err);
 	if (rc)
 		return rc;
-	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("address", listen),
+	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("address", parts.listen),
 		  CAIRN_STR("csi_address", options->csi_address));
 	sidecar_wait_for_end(&signals);
 	cairn_log(CAIRN_LOG_INFO, "stopping", CAIRN_U64("drain_ms", options->drain_ms));

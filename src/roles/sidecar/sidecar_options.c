@@ -28,6 +28,8 @@ struct sidecar_role_options sidecar_role_options = {
 	.wait_ms = MS_PER_MIN,
 	.resume_ms = MS_PER_MIN / 2,
 	.stream_min = DURATION_MIN,
+	.route_service = "cairn-route",
+	.route_port = 50052,
 	.csi_address = "/run/csi/socket",
 	.csi_timeout_ms = MS_PER_MIN,
 	.message_max = 16U << 20,
@@ -97,7 +99,7 @@ static const struct cairn_flag sidecar_flags[] = {
 	CAIRN_FLAG_VALUE(DURATION, "max-wait", sidecar_role_options.wait_ms, "TIME",
 			 "and how long (default: 1m)"),
 	CAIRN_FLAG_VALUE(DURATION, "resume-timeout", sidecar_role_options.resume_ms, "TIME",
-			 "for a driver to come back under a stream (default: 30s)"),
+			 "for a driver that restarts during a stream (default: 30s)"),
 	CAIRN_FLAG_SWITCH("sessions", sidecar_role_options.sessions,
 			  "also serve GetAllocated and GetDelta of snapshot sessions"),
 	CAIRN_FLAG_SWITCH("reflection", sidecar_role_options.reflection,
@@ -106,11 +108,28 @@ static const struct cairn_flag sidecar_flags[] = {
 			 "where SnapshotSessionData is (default: its own)"),
 	CAIRN_FLAG_VALUE(STRING, "session-configuration",
 			 sidecar_role_options.session_configuration, "NAME",
-			 "make itself known by this SnapshotServicesConfiguration"),
+			 "publish itself in this SnapshotServicesConfiguration"),
 	CAIRN_FLAG_VALUE(STRING, "session-address", sidecar_role_options.session_address,
 			 "HOST:PORT", "of the service, for that object"),
 	CAIRN_FLAG_VALUE(STRING, "session-ca", sidecar_role_options.session_ca, "FILE",
 			 "authority of its certificate, PEM, for that object"),
+	CAIRN_FLAG_SWITCH("route", sidecar_role_options.route,
+			  "pass streams to the sidecar of the snapshot's node"),
+	CAIRN_FLAG_VALUE(STRING, "node-name", sidecar_role_options.node_name, "NAME",
+			 "of this node, for --route (default: $NODE_NAME)"),
+	CAIRN_FLAG_VALUE(STRING, "route-service", sidecar_role_options.route_service, "NAME",
+			 "Service of all sidecars (default: cairn-route)"),
+	CAIRN_FLAG_VALUE(STRING, "route-namespace", sidecar_role_options.route_ns, "NAME",
+			 "where that is (default: its own)"),
+	CAIRN_FLAG_VALUE(U64, "route-port", sidecar_role_options.route_port, "PORT",
+			 "for the sidecars of other nodes (default: 50052)"),
+	CAIRN_FLAG_VALUE(STRING, "route-cert", sidecar_role_options.route_cert, "FILE",
+			 "certificate of NODE.cairn-route, for both directions"),
+	CAIRN_FLAG_VALUE(STRING, "route-key", sidecar_role_options.route_key, "FILE", "its key"),
+	CAIRN_FLAG_VALUE(STRING, "route-ca", sidecar_role_options.route_ca, "FILE",
+			 "authority of the certificates of all nodes"),
+	CAIRN_FLAG_VALUE(STRING, "route-signer", sidecar_role_options.route_signer, "NAME",
+			 "ask it for that certificate, and write both files"),
 	CAIRN_FLAG_SWITCH("require-owned-base", sidecar_role_options.owned_base,
 			  "refuse base snapshots that Kubernetes does not know"),
 	CAIRN_FLAG_VALUE(STRING, "http-endpoint", sidecar_role_options.http_endpoint, "HOST:PORT",
@@ -141,6 +160,20 @@ static const struct cairn_flag sidecar_flags[] = {
 	CAIRN_FLAG_END,
 };
 
+static int sidecar_options_check_route(struct sidecar_role_options *o, struct cairn_err *err)
+{
+	if (!o->node_name)
+		o->node_name = getenv("NODE_NAME");
+	if (!o->node_name || !*o->node_name)
+		return cmd_usage(err, "--route needs --node-name");
+	if (!o->route_cert || !o->route_key || !o->route_ca)
+		return cmd_usage(err, "--route needs --route-cert, --route-key and --route-ca");
+	if (o->route_port == 0 || o->route_port > PORT_MAX || o->route_port == o->port)
+		return cmd_usage(err, "--route-port: not between 1 and %u, or the same as --port",
+				 PORT_MAX);
+	return 0;
+}
+
 static int sidecar_options_check(int argc, char **argv, struct cairn_err *err)
 {
 	struct sidecar_role_options *o = &sidecar_role_options;
@@ -161,13 +194,18 @@ static int sidecar_options_check(int argc, char **argv, struct cairn_err *err)
 	if (o->message_max == 0 || o->message_max > MESSAGE_MAX)
 		return cmd_usage(err, "--max-message-size: not between 1 and 1G");
 	if (o->cache_ms > CACHE_MAX_MS)
-		return cmd_usage(err, "--cache-time: more than an hour, in which no right could be "
-				      "taken away");
+		return cmd_usage(err,
+				 "--cache-time: more than an hour, during which revoked rights "
+				 "would still be valid");
 	if (o->csi_timeout_ms == 0)
 		return cmd_usage(err, "--timeout must not be 0");
 	if (o->session_configuration && (!o->sessions || !o->session_address || !o->session_ca))
 		return cmd_usage(err, "--session-configuration needs --sessions, --session-address "
 				      "and --session-ca");
+	if (o->route_signer && !o->route)
+		return cmd_usage(err, "--route-signer needs --route");
+	if (o->route && sidecar_options_check_route(o, err) != 0)
+		return CAIRN_INVALID;
 	if (!o->stream_ms_given && __builtin_mul_overflow(o->stream_min, MS_PER_MIN, &o->stream_ms))
 		return cmd_usage(err, "--max-streaming-duration-min is too large");
 	if (o->stream_ms == UINT64_MAX)
@@ -179,9 +217,9 @@ const struct command cmd_sidecar = {
 	.name = "sidecar",
 	.summary = "serve a CSI driver's changed blocks to backup software",
 	.about =
-		"SnapshotMetadata over TLS in front of any CSI driver that offers it: checks token,\n"
-		"right and names with Kubernetes, and passes the driver's answers on. Takes the\n"
-		"options of the Go program csi-snapshot-metadata, with one dash too.\n",
+		"Serves SnapshotMetadata over TLS in front of any CSI driver that offers it: checks\n"
+		"token, rights and names with Kubernetes, and passes on the driver's answers.\n"
+		"Accepts the options of the Go program csi-snapshot-metadata, also with one dash.\n",
 	.flags = sidecar_flags,
 	.go_flags = true,
 	.check = sidecar_options_check,

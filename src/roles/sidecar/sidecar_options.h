@@ -39,6 +39,17 @@ struct sidecar_role_options {
 	const char *session_address;
 	const char *session_ca; /* a file */
 
+	/* Pass streams to the sidecars of other nodes. */
+	bool route;
+	const char *node_name;
+	const char *route_ns; /* NULL: that of the configuration */
+	const char *route_service;
+	uint64_t route_port;
+	const char *route_cert;
+	const char *route_key;
+	const char *route_ca;
+	const char *route_signer; /* NULL: the files come from elsewhere */
+
 	const char *csi_address;
 	uint64_t csi_timeout_ms;
 	uint64_t message_max;

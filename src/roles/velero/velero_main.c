@@ -63,7 +63,7 @@ static const char *shown(const json_t *object, const char *field)
 	return text && *text ? text : "-";
 }
 
-/* "5 of 10 bytes", "-" where nobody counts. */
+/* "5 of 10 bytes", "-" if they are not counted. */
 static void velero_print_bytes(const json_t *object)
 {
 	int64_t done = 0, total = 0;

@@ -42,7 +42,7 @@ static int velero_describe_check(int argc, char **argv, struct cairn_err *err)
 
 const struct command cmd_velero_describe = {
 	.name = "describe",
-	.summary = "say everything about a backup of Velero",
+	.summary = "show everything about a Velero backup",
 	.about = "Also while it runs. With --store only the object store is read: the place that\n"
 		 "holds the directory backups, such as s3:https://HOST/BUCKET/PREFIX.\n",
 	.args = (const struct cmd_arg[]){{.name = "BACKUP", .kind = CMD_ARG_TEXT}, CMD_ARG_END},
@@ -53,8 +53,9 @@ const struct command cmd_velero_describe = {
 
 const struct command cmd_velero = {
 	.name = "velero",
-	.summary = "look at backups of Velero",
-	.about = "What a Velero server, Cairn's plugin and its data mover say of a backup.\n",
+	.summary = "show Velero's backups",
+	.about =
+		"Shows what a Velero server, Cairn's plugin and its data mover report about a backup.\n",
 	.program = "velero",
 	.subcommands = (const struct command *const[]){&cmd_velero_describe, NULL},
 };

@@ -3,8 +3,6 @@
 /* The program of `cairn velero-plugin`. A Velero server executes it directly, with Velero's
  * flags, because nothing else of Cairn is in Velero's container. */
 
-#include "cli/commands.h"
-
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,15 +29,19 @@ static int plugin_main(int argc, char **argv)
 	return 1;
 }
 
-/* Runs if a user starts the program by hand: the error says what it is for. */
-static int velero_plugin_refuse(struct cairn_err *err)
+/* A user started it by hand, or as `cairn velero-plugin`: the error says what it is for. `cairn` has
+ * parsed the command line. The parser is not linked here: with the completion of command lines it
+ * needs the engine of pools, and Velero starts this program for nearly every call. */
+static int plugin_refuse(void)
 {
-	return velero_handshake_check(getenv, err);
+	struct cairn_err err = {0};
+	int rc = velero_handshake_check(getenv, &err);
+
+	fprintf(stderr, "cairn: %s\n", err.msg);
+	return -rc;
 }
 
 int main(int argc, char **argv)
 {
-	if (getenv(VELERO_COOKIE))
-		return plugin_main(argc, argv);
-	return role_server_main(&cmd_velero_plugin, velero_plugin_refuse, argc, argv);
+	return getenv(VELERO_COOKIE) ? plugin_main(argc, argv) : plugin_refuse();
 }

@@ -24,13 +24,22 @@ struct sweep {
 	struct kube_controller *base;
 };
 
+/* A group goes after its snapshots were seen to: their contents would stay without them. */
+static int sweep_cut(const struct velero_common *common, const struct kube_call *how,
+		     struct cairn_err *err)
+{
+	int rc = velero_sweep_snapshots(common, how, err);
+
+	return rc ? rc : velero_sweep_groups(common, how, err);
+}
+
 static int sweep_look(void *arg, const char *key, uint64_t *ret_again_ms, struct cairn_err *err)
 {
 	struct sweep *s = arg;
 	const struct kube_call how = kube_controller_call(s->base);
 	int (*const steps[])(const struct velero_common *, const struct kube_call *,
 			     struct cairn_err *) = {
-		velero_sweep_snapshots,
+		sweep_cut,
 		velero_sweep_restores,
 		velero_sweep_progress,
 	};

@@ -1,250 +1,92 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <string.h>
-
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "kube/informer.h"
 #include "kube/kube_client.h"
 #include "kube/object.h"
-#include "kube/timestamp.h"
-#include "repo/repo_objects.h"
-#include "repo/repo_store.h"
-#include "velero/backup_files.h"
-#include "velero/backup_phase.h"
 #include "velero/content_discard.h"
 #include "velero/controller.h"
 #include "velero/controllers/sweep.h"
-#include "velero/location.h"
+#include "velero/group_snapshot.h"
+#include "velero/moved_backup.h"
 #include "velero/velero_names.h"
 
-bool velero_sweep_is_old(const json_t *object, uint64_t now_ns, uint64_t period_ms)
+/* The copy in the repository goes with the snapshot. The annotation is on the content, where users
+ * of a namespace cannot write. */
+static int sweep_copy(const struct velero_common *common, const json_t *content,
+		      const struct kube_call *how, struct cairn_err *err)
 {
-	uint64_t age_ms = period_ms < VELERO_SWEEP_AGE_MS / 6 ? 2 * period_ms : VELERO_SWEEP_AGE_MS;
-	uint64_t made = 0;
-
-	return kube_time_parse(kube_str(object, "metadata", "creationTimestamp"), &made) &&
-	       made < now_ns && now_ns - made >= age_ms * CAIRN_NS_PER_MS;
-}
-
-/* The Backup with that value of the label; NULL: none. The caller's. */
-static int find_backup(const struct velero_common *common, const char *label, json_t **ret,
-		       struct cairn_err *err)
-{
-	json_t **all = NULL;
-	size_t n = 0;
-	int rc = kube_informer_list(common->backups, &all, &n, err);
-
-	for (size_t i = 0; !rc && i < n; i++) {
-		char value[VELERO_LABEL_VALUE_MAX];
-
-		rc = velero_label_value(kube_name(all[i]), value, err);
-		if (!rc && !*ret && strcmp(value, label) == 0)
-			*ret = json_incref(all[i]);
-	}
-	kube_objects_free(all, n);
-	return rc;
-}
-
-static bool names_have(const json_t *names, const char *wanted)
-{
-	size_t i;
-	json_t *name;
-
-	json_array_foreach(names, i, name)
-	{
-		if (cairn_text_same(json_string_value(name), wanted))
-			return true;
-	}
-	return false;
-}
-
-/* Is "NAMESPACE/NAME" of the VolumeSnapshot in the list of the backup's items? The list is
- * {"GROUP/VERSION/KIND": [name, …], …}. */
-static bool list_has_snapshot(const json_t *resources, const json_t *snapshot)
-{
-	static const char kind[] = "/VolumeSnapshot";
-	char wanted[KUBE_KEY_MAX];
-	const char *key;
-	json_t *names;
-
-	if (!json_is_object(resources) || !kube_key(snapshot, wanted))
-		return true;
-	json_object_foreach((json_t *)(uintptr_t)resources, key, names)
-	{
-		size_t n = strlen(key);
-
-		if (n >= strlen(kind) && strcmp(key + n - strlen(kind), kind) == 0 &&
-		    names_have(names, wanted))
-			return true;
-	}
-	return false;
-}
-
-/* Does an element name the volume of the VolumeSnapshot, with an id? */
-static bool volumes_have_snapshot(const json_t *array, const json_t *snapshot)
-{
-	const char *label = kube_label(snapshot, VELERO_LABEL_PV);
-	size_t i;
-	json_t *element;
-
-	json_array_foreach(array, i, element)
-	{
-		const char *volume = kube_str(element, "spec", "persistentVolumeName");
-		const char *id = kube_str(element, "status", "providerSnapshotID");
-		char value[VELERO_LABEL_VALUE_MAX];
-
-		if (volume && id && *id && !velero_label_value(volume, value, NULL) &&
-		    cairn_text_same(value, label))
-			return true;
-	}
-	return false;
-}
-
-/* Does a backup that has ended need the VolumeSnapshot? Only a file that can be read answers. */
-static int backup_needs(const struct velero_common *common, const json_t *backup,
-			const json_t *snapshot, const struct kube_call *how, bool *ret,
-			struct cairn_err *err)
-{
-	const char *location = kube_str(backup, "spec", "storageLocation");
-	bool action = cairn_text_same(kube_label(snapshot, VELERO_LABEL_ROLE), VELERO_ROLE_ACTION);
-	cairn_cleanup(repo_store_closep) struct repo_store *store = NULL;
-	kube_auto_json json_t *file = NULL;
-	bool stored = false;
-	int rc = velero_common_store(common, location ? location : "default", how, &store, err);
-
-	if (!rc)
-		rc = velero_file_has_backup(store, kube_name(backup), &stored, err);
-	*ret = stored;
-	if (rc || !stored)
-		return rc;
-	rc = velero_file_read(store, kube_name(backup),
-			      action ? VELERO_FILE_RESOURCES : VELERO_FILE_VOLUMES, &file, err);
-	if (!rc)
-		*ret = action ? list_has_snapshot(file, snapshot)
-			      : volumes_have_snapshot(file, snapshot);
-	return rc;
-}
-
-struct has_label {
-	const char *label;
-	bool found;
-};
-
-/* "backups/NAME/velero-backup.json" of a name with that label? */
-static int note_label(void *arg, const char *key, uint64_t size, struct cairn_err *err)
-{
-	struct has_label *has = arg;
-	const char *name = key + strlen("backups/");
-	size_t n = strcspn(name, "/");
-	char copy[KUBE_KEY_MAX], value[VELERO_LABEL_VALUE_MAX];
+	const char *text = kube_annotation(content, VELERO_ANNOTATION_MOVED);
+	kube_auto_json json_t *request = NULL;
+	struct velero_moved moved;
 	int rc;
 
-	(void)size;
-	if (n >= sizeof(copy) || strcmp(name + n, "/" VELERO_FILE_METADATA) != 0)
+	if (!text || velero_moved_parse(text, &moved, NULL) != 0)
 		return 0;
-	memcpy(copy, name, n);
-	copy[n] = 0;
-	rc = velero_label_value(copy, value, err);
-	has->found = has->found || (!rc && strcmp(value, has->label) == 0);
-	return rc;
+	rc = velero_forget_backup(common->ns, &moved, &request, err);
+	if (!rc)
+		rc = kube_create(common->client, KUBE_REF(&kube_configmaps, common->ns, NULL),
+				 request, how, NULL, err);
+	return rc == CAIRN_EXISTS ? 0 : rc;
 }
 
-/* Has any store the backup of the VolumeSnapshot? An error of one store is an error. A
- * location that is removed takes its Backups with it, not what its store holds: without the
- * location of the snapshot's Backup, the answer is yes. */
-static int any_store_has(const struct velero_common *common, const json_t *snapshot,
-			 const struct kube_call *how, bool *ret, struct cairn_err *err)
+/* The uid of the VolumeGroupSnapshot that it is part of; NULL: none. */
+static const char *sweep_group_of(const json_t *snapshot)
 {
-	const char *its = kube_annotation(snapshot, VELERO_ANNOTATION_LOCATION);
-	kube_auto_json json_t *list = NULL;
-	struct has_label has = {.label = kube_label(snapshot, VELERO_LABEL_BACKUP)};
-	bool known = false;
 	size_t i;
-	json_t *location;
-	int rc = kube_list(common->client, KUBE_REF(&velero_locations, common->ns, NULL), NULL, how,
-			   &list, err);
+	json_t *owner;
 
-	/* Without a location, there are no Backups in the cluster, whatever the stores hold. */
-	if (!rc && json_array_size(kube_at(list, "items")) == 0)
-		return cairn_err_set(err, CAIRN_UNAVAILABLE, "there is no BackupStorageLocation");
-	json_array_foreach(kube_at(list, "items"), i, location)
+	json_array_foreach(kube_at(snapshot, "metadata", "ownerReferences"), i, owner)
 	{
-		cairn_cleanup(repo_store_closep) struct repo_store *store = NULL;
-
-		if (rc)
-			break;
-		known = known || cairn_text_same(kube_name(location), its);
-		rc = velero_common_store(common, kube_name(location), how, &store, err);
-		if (!rc)
-			rc = repo_object_list(store, "backups/", note_label, &has, err);
+		if (cairn_text_same(kube_str(owner, "kind"), "VolumeGroupSnapshot"))
+			return kube_str(owner, "uid");
 	}
-	*ret = has.found || !known;
-	return rc;
+	return NULL;
 }
 
-/* Was it taken in a backup? */
-static bool is_of_backup(const json_t *snapshot)
+/* The content goes with its storage snapshot if it was kept for a backup, which its label says:
+ * users of a namespace cannot write there. Else the policy stays that of the class: it would be
+ * easy to have a snapshot deleted that the class retains. */
+static int sweep_storage(const struct velero_common *common, const struct velero_swept *what,
+			 const struct kube_call *how, struct cairn_err *err)
 {
-	const char *role = kube_label(snapshot, VELERO_LABEL_ROLE);
-
-	return cairn_text_same(role, VELERO_ROLE_ACTION) ||
-	       cairn_text_same(role, VELERO_ROLE_SNAPSHOTTER);
-}
-
-static int sweep_is_needed(const struct velero_common *common, const json_t *snapshot,
-			   const struct kube_call *how, bool *ret, struct cairn_err *err)
-{
-	const char *label = kube_label(snapshot, VELERO_LABEL_BACKUP);
-	kube_auto_json json_t *backup = NULL;
 	int rc;
 
-	*ret = true;
-	if (!is_of_backup(snapshot) || !label || kube_is_deleted(snapshot) ||
-	    kube_label(snapshot, VELERO_LABEL_RESTORE) ||
-	    !velero_sweep_is_old(snapshot, cairn_now_ns(), common->period_ms))
+	if (!kube_label(what->content, VELERO_LABEL_BACKUP))
 		return 0;
-	if (!kube_informer_current(common->backups))
-		return cairn_err_set(err, CAIRN_UNAVAILABLE, "Backups are not up to date");
-	rc = find_backup(common, label, &backup, err);
-	if (rc)
-		return rc;
-	if (backup)
-		return velero_backup_has_ended(backup)
-			       ? backup_needs(common, backup, snapshot, how, ret, err)
-			       : 0;
-	return any_store_has(common, snapshot, how, ret, err);
+	rc = sweep_copy(common, what->content, how, err);
+	return rc ? rc : velero_content_discard(common->client, what->content, how, err);
 }
 
-/* Is the content of this VolumeSnapshot? A status that names the content of another one must not
- * delete that one's storage snapshot. */
-static bool content_is_of(const json_t *content, const json_t *snapshot)
+static int sweep_policy(const struct velero_common *common, const json_t *content,
+			const struct kube_call *how, struct cairn_err *err)
 {
-	const json_t *ref = kube_at(content, "spec", "volumeSnapshotRef");
-	const char *uid = kube_str(ref, "uid");
+	kube_auto_json json_t *patch = json_pack("{s:{s:s}}", "spec", "deletionPolicy", "Delete");
 
-	return cairn_text_same(kube_str(ref, "namespace"), kube_namespace(snapshot)) &&
-	       cairn_text_same(kube_str(ref, "name"), kube_name(snapshot)) &&
-	       (!uid || !*uid || cairn_text_same(uid, kube_uid(snapshot)));
+	if (!patch)
+		return cairn_err_nomem(err, "a patch");
+	return kube_patch(common->client,
+			  KUBE_REF(&kube_volumesnapshotcontents, NULL, kube_name(content)),
+			  KUBE_PATCH_MERGE, patch, how, NULL, err);
 }
 
 /* Deletes the VolumeSnapshot with its storage snapshot. */
-static int sweep_snapshot(const struct velero_common *common, const json_t *snapshot,
+static int sweep_snapshot(const struct velero_common *common, const struct velero_swept *what,
 			  const struct kube_call *how, struct cairn_err *err)
 {
-	const char *name = kube_str(snapshot, "status", "boundVolumeSnapshotContentName");
+	const json_t *snapshot = what->snapshot;
 	const struct kube_delete_options only = {.uid = kube_uid(snapshot)};
-	kube_auto_json json_t *content = NULL;
-	int rc = name ? kube_get(common->client, KUBE_REF(&kube_volumesnapshotcontents, NULL, name),
-				 how, &content, err)
-		      : 0;
+	int rc;
 
-	if (rc == CAIRN_NOT_FOUND)
-		rc = 0;
-	if (!rc && content && content_is_of(content, snapshot))
-		rc = velero_content_discard(common->client, content, how, err);
+	if (velero_group_has(what->content))
+		return velero_group_discard(common->client, what->content, common->ns, how, err);
+	/* Its group was not kept: velero_sweep_groups() deletes it. */
+	if (sweep_group_of(snapshot))
+		return kube_label(what->content, VELERO_LABEL_BACKUP)
+			       ? sweep_policy(common, what->content, how, err)
+			       : 0;
+	rc = sweep_storage(common, what, how, err);
 	if (!rc)
 		rc = kube_delete(common->client,
 				 KUBE_REF(&kube_volumesnapshots, kube_namespace(snapshot),
@@ -256,7 +98,64 @@ static int sweep_snapshot(const struct velero_common *common, const json_t *snap
 		cairn_log(CAIRN_LOG_INFO, "snapshot of an interrupted backup deleted",
 			  CAIRN_STR("namespace", kube_namespace(snapshot)),
 			  CAIRN_STR("name", kube_name(snapshot)),
-			  CAIRN_STR("backup", kube_label(snapshot, VELERO_LABEL_BACKUP)));
+			  CAIRN_STR("backup",
+				    kube_label(velero_swept_told(what), VELERO_LABEL_BACKUP)));
+	return rc;
+}
+
+/* {name: content} of all contents that a plugin has kept: one request, however many backups
+ * there are. */
+static int sweep_contents(const struct velero_common *common, const struct kube_call *how,
+			  json_t **ret, struct cairn_err *err)
+{
+	const struct kube_list_query query = {.label_selector = VELERO_LABEL_ROLE};
+	kube_auto_json json_t *list = NULL, *named = json_object();
+	size_t i;
+	json_t *content;
+	int rc = kube_list(common->client, KUBE_REF(&kube_volumesnapshotcontents, NULL, NULL),
+			   &query, how, &list, err);
+
+	json_array_foreach(kube_at(list, "items"), i, content)
+	{
+		if (!rc && json_object_set(named, kube_name(content), content) != 0)
+			rc = cairn_err_nomem(err, "contents");
+	}
+	if (!rc)
+		*ret = cairn_take(named);
+	return rc;
+}
+
+/* With its content, unless that is of another one, or was not kept. */
+static struct velero_swept sweep_view(const json_t *snapshot, const json_t *contents)
+{
+	const char *name = kube_str(snapshot, "status", "boundVolumeSnapshotContentName");
+	const json_t *content = name ? json_object_get(contents, name) : NULL;
+
+	return (struct velero_swept){
+		.snapshot = snapshot,
+		.content = content && velero_content_is_of(content, snapshot) ? content : NULL};
+}
+
+/* The snapshots of a group are deleted only together: one that is needed keeps all. */
+static int sweep_is_group_needed(const struct velero_common *common, const json_t *list,
+				 const json_t *contents, const struct velero_swept *what,
+				 const struct kube_call *how, bool *ret, struct cairn_err *err)
+{
+	const char *group = sweep_group_of(what->snapshot);
+	size_t i;
+	json_t *other;
+	int rc = velero_sweep_is_needed(common, what, how, ret, err);
+
+	if (!group)
+		return rc;
+	json_array_foreach(kube_at(list, "items"), i, other)
+	{
+		struct velero_swept member = sweep_view(other, contents);
+
+		if (!rc && !*ret && other != what->snapshot &&
+		    cairn_text_same(sweep_group_of(other), group))
+			rc = velero_sweep_is_needed(common, &member, how, ret, err);
+	}
 	return rc;
 }
 
@@ -264,23 +163,26 @@ int velero_sweep_snapshots(const struct velero_common *common, const struct kube
 			   struct cairn_err *err)
 {
 	const struct kube_list_query query = {.label_selector = VELERO_LABEL_ROLE};
-	kube_auto_json json_t *list = NULL;
+	kube_auto_json json_t *list = NULL, *contents = NULL;
 	int failed = 0;
 	size_t i;
 	json_t *snapshot;
 	int rc = kube_list(common->client, KUBE_REF(&kube_volumesnapshots, NULL, NULL), &query, how,
 			   &list, err);
 
+	if (!rc)
+		rc = sweep_contents(common, how, &contents, err);
 	if (rc)
 		return rc == CAIRN_NOT_FOUND ? 0 : rc;
 	json_array_foreach(kube_at(list, "items"), i, snapshot)
 	{
 		struct cairn_err why = {0};
+		struct velero_swept what = sweep_view(snapshot, contents);
 		bool needed = true;
 
-		rc = sweep_is_needed(common, snapshot, how, &needed, &why);
+		rc = sweep_is_group_needed(common, list, contents, &what, how, &needed, &why);
 		if (!rc && !needed)
-			rc = sweep_snapshot(common, snapshot, how, &why);
+			rc = sweep_snapshot(common, &what, how, &why);
 		if (rc && !failed)
 			failed = cairn_err_set(err, rc, "VolumeSnapshot %s: %s",
 					       kube_name(snapshot), why.msg);

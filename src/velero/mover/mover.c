@@ -23,6 +23,7 @@
 #include "velero/controllers/controllers.h"
 #include "velero/moved_backup.h"
 #include "velero/mover/mover_impl.h"
+#include "velero/velero_names.h"
 
 #define WORKERS      4U
 #define PAUSE_MIN_MS 200U
@@ -37,9 +38,9 @@ struct mover_steps {
 };
 
 static const struct mover_steps steps_of[MOVER_FORGETS] = {
-	[MOVER_UPLOADS] = {&mover_datauploads, mover_upload_prepare, mover_upload_follow,
+	[MOVER_UPLOADS] = {&velero_data_uploads, mover_upload_prepare, mover_upload_follow,
 			   mover_upload_clean},
-	[MOVER_DOWNLOADS] = {&mover_datadownloads, mover_download_prepare, mover_download_follow,
+	[MOVER_DOWNLOADS] = {&velero_data_downloads, mover_download_prepare, mover_download_follow,
 			     mover_download_clean},
 };
 

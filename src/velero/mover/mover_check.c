@@ -54,7 +54,7 @@ static int check_backup(struct mover_job *job, const struct mover_upload *upload
 				     "VolumeSnapshot '%s/%s' is not of Backup '%s'",
 				     upload->source_ns, upload->snapshot, upload->backup);
 	/* The snapshot of a Backup that moves nothing is the backup itself: it stays. */
-	if (!kube_is(backup, "spec", "snapshotMoveData"))
+	if (!upload->keep && !kube_is(backup, "spec", "snapshotMoveData"))
 		return cairn_err_set(err, CAIRN_PRECONDITION, "Backup '%s' moves no data",
 				     upload->backup);
 	return 0;
@@ -126,12 +126,18 @@ int mover_check_upload(struct mover_job *job, const struct mover_upload *upload,
 	return rc;
 }
 
-static int check_restore(struct mover_job *job, const struct mover_download *download,
-			 struct cairn_err *err)
+/* A volume of the volume snapshotter is restored to a claim in Velero's namespace first. */
+static bool check_is_own(const struct mover_job *job, const struct mover_download *download)
+{
+	return check_same(download->target_ns, job->mover->ns);
+}
+
+int mover_check_restore(struct mover_job *job, const struct mover_download *download,
+			struct cairn_err *err)
 {
 	kube_auto_json json_t *restore = NULL;
 	const char *mapped;
-	int rc = check_get(job, &mover_restores, download->ns, download->restore, &restore, err);
+	int rc = check_get(job, &velero_restores, download->ns, download->restore, &restore, err);
 
 	if (rc)
 		return rc;
@@ -139,10 +145,26 @@ static int check_restore(struct mover_job *job, const struct mover_download *dow
 	if (!check_same(kube_uid(restore), download->restore_uid))
 		return cairn_err_set(err, CAIRN_PRECONDITION, "Restore '%s' is another one",
 				     download->restore);
-	if (!check_same(mapped ? mapped : download->source_ns, download->target_ns))
+	if (!check_is_own(job, download) &&
+	    !check_same(mapped ? mapped : download->source_ns, download->target_ns))
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "Restore '%s' does not restore namespace '%s' to '%s'",
 				     download->restore, download->source_ns, download->target_ns);
+	return 0;
+}
+
+static int check_target(const struct mover_job *job, const struct mover_download *download,
+			const json_t *claim, struct cairn_err *err)
+{
+	if (kube_str(claim, "spec", "volumeName"))
+		return cairn_err_set(err, CAIRN_PRECONDITION, "claim '%s/%s' has a volume already",
+				     download->target_ns, download->claim);
+	if (!kube_str(claim, "spec", "selector", "matchLabels", VELERO_LABEL_RESTORED) ||
+	    (check_is_own(job, download) &&
+	     !check_same(kube_label(claim, VELERO_LABEL_ROLE), VELERO_ROLE_RESTORE)))
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "claim '%s/%s' does not wait for a restored volume",
+				     download->target_ns, download->claim);
 	return 0;
 }
 
@@ -150,7 +172,7 @@ int mover_check_download(struct mover_job *job, const struct mover_download *dow
 			 struct cairn_err *err)
 {
 	kube_auto_json json_t *claim = NULL;
-	int rc = check_restore(job, download, err);
+	int rc = mover_check_restore(job, download, err);
 
 	*ret = NULL;
 	if (!rc)
@@ -158,13 +180,8 @@ int mover_check_download(struct mover_job *job, const struct mover_download *dow
 			       download->claim, &claim, err);
 	if (rc)
 		return rc == CAIRN_NOT_FOUND ? 0 : rc; /* Velero makes it after the request */
-	if (kube_str(claim, "spec", "volumeName"))
-		return cairn_err_set(err, CAIRN_PRECONDITION, "claim '%s/%s' has a volume already",
-				     download->target_ns, download->claim);
-	if (!kube_str(claim, "spec", "selector", "matchLabels", MOVER_LABEL_RESTORED))
-		return cairn_err_set(err, CAIRN_PRECONDITION,
-				     "claim '%s/%s' does not wait for a restored volume",
-				     download->target_ns, download->claim);
-	*ret = cairn_take(claim);
-	return 0;
+	rc = check_target(job, download, claim, err);
+	if (!rc)
+		*ret = cairn_take(claim);
+	return rc;
 }

@@ -193,8 +193,11 @@ static int download_complete(struct mover_job *job, const struct mover_download 
 static int download_bind(struct mover_job *job, const struct mover_download *download,
 			 const struct cluster_names *names, struct cairn_err *err)
 {
-	int rc = download_retain(job, names, err);
+	/* Again: the request may have been changed since it was accepted. */
+	int rc = mover_check_restore(job, download, err);
 
+	if (!rc)
+		rc = download_retain(job, names, err);
 	if (rc > 0)
 		rc = download_exchange(job, download, names, err);
 	return rc > 0 ? download_complete(job, download, names, err) : rc;
@@ -213,11 +216,6 @@ int mover_download_follow(struct mover_job *job, struct cairn_err *err)
 	if (kube_annotation(job->object, MOVER_ANNOTATION_VOLUME))
 		return download_bind(job, &download, &names, err);
 	rc = mover_look(job, names.name, &work, err);
-	if (rc == CAIRN_NOT_FOUND)
-		return cairn_err_set(err, CAIRN_PRECONDITION, "somebody deleted Job '%s'",
-				     names.name);
-	if (!rc)
-		rc = mover_judge(&work, names.name, err);
 	if (rc > 0)
 		return download_bind(job, &download, &names, err);
 	return rc ? rc : mover_show(job, &work, names.name, err);
@@ -262,8 +260,8 @@ int mover_download_clean(struct mover_job *job, bool *ret_gone, struct cairn_err
 	int rc = download_begin(job, &download, &names, err);
 
 	*ret_gone = true;
-	if (rc)
-		return 0; /* nothing was made for it */
+	if (rc) /* nothing was made for a request that cannot be read */
+		return rc == CAIRN_INVALID ? 0 : rc;
 	rc = mover_remove(job, &kube_jobs, names.ns, names.name, ret_gone, err);
 	if (rc)
 		return rc;

@@ -75,8 +75,8 @@ static void look_at_pod_of(struct mover_job *job, const json_t *pod, struct move
 		mover_read_tail(job, kube_name(pod), work);
 }
 
-int mover_look(struct mover_job *job, const char *name, struct mover_work *ret,
-	       struct cairn_err *err)
+static int look_at_job(struct mover_job *job, const char *name, struct mover_work *ret,
+		       struct cairn_err *err)
 {
 	char selector[CLUSTER_NAME_MAX + 16];
 	struct kube_list_query query = {.label_selector = selector};
@@ -97,14 +97,15 @@ int mover_look(struct mover_job *job, const char *name, struct mover_work *ret,
 	pod = backup_cluster_newest(pods);
 	if (pod)
 		look_at_pod_of(job, pod, ret);
-	if (ret->state == CLUSTER_JOB_COMPLETE && !ret->log.result &&
+	/* Without a pod there is no log any more, however long it is looked for. */
+	if (ret->state == CLUSTER_JOB_COMPLETE && pod && !ret->log.result &&
 	    age_ms(found, (const char *const[]){"status", "completionTime", NULL}) < LOG_LOST_MS)
 		return cairn_err_set(err, CAIRN_UNAVAILABLE, "the log of Job '%s' cannot be read",
 				     name);
 	return 0;
 }
 
-int mover_judge(const struct mover_work *work, const char *name, struct cairn_err *err)
+static int judge_job(const struct mover_work *work, const char *name, struct cairn_err *err)
 {
 	const struct cluster_log *log = &work->log;
 
@@ -117,6 +118,16 @@ int mover_judge(const struct mover_work *work, const char *name, struct cairn_er
 	return cairn_err_set(err, CAIRN_PRECONDITION, "Job '%s' failed%s%.160s%s%.120s", name,
 			     work->reason[0] ? ": " : "", work->reason,
 			     log->last_text[0] ? "; " : "", log->last_text);
+}
+
+int mover_look(struct mover_job *job, const char *name, struct mover_work *ret,
+	       struct cairn_err *err)
+{
+	int rc = look_at_job(job, name, ret, err);
+
+	if (rc == CAIRN_NOT_FOUND)
+		return cairn_err_set(err, CAIRN_PRECONDITION, "Job '%s' was deleted", name);
+	return rc ? rc : judge_job(ret, name, err);
 }
 
 int mover_show(struct mover_job *job, const struct mover_work *work, const char *claim,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Deletes moved data whose Backup was deleted.
+/* Deletes moved data whose Backup was deleted, and what uploads that did not complete left.
  *
- * A ConfigMap names one backup of a repository; the plugin's DeleteItemAction makes it. All of
+ * A ConfigMap names one backup of a repository, or the upload that it was made for. All of
  * one repository are forgotten by one Job, which prunes the repository afterwards. That needs
  * the repository's exclusive lock, so it waits until no volume is moved there, and is ended
  * when one is to be moved; the next try goes on with what is left.
@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "kube/informer.h"
 #include "kube/object.h"
 #include "velero/moved_backup.h"
@@ -25,16 +26,15 @@
 #define FAILED_MS  60000U
 #define MOVED_ONLY CLUSTER_LABEL_ROLE " in (" MOVER_ROLE_UPLOAD "," MOVER_ROLE_DOWNLOAD ")"
 
-static bool forget_same_place(const json_t *object, const struct velero_forget *forget)
+static bool forget_same_place(const json_t *object, const struct velero_forget *forget,
+			      struct velero_forget *ret)
 {
-	struct velero_forget other;
-
-	return velero_forget_view(object, &other, NULL) == 0 &&
-	       strcmp(other.location, forget->location) == 0 && strcmp(other.ns, forget->ns) == 0;
+	return velero_forget_view(object, ret, NULL) == 0 &&
+	       strcmp(ret->location, forget->location) == 0 && strcmp(ret->ns, forget->ns) == 0;
 }
 
-/* Whether the Job's command names that backup. */
-static bool forget_includes(const json_t *job, const char *id)
+/* Whether the Job's command has that word. */
+static bool forget_includes(const json_t *job, const char *word)
 {
 	const json_t *container =
 		json_array_get(kube_at(job, "spec", "template", "spec", "containers"), 0);
@@ -45,7 +45,7 @@ static bool forget_includes(const json_t *job, const char *id)
 	{
 		const char *text = json_string_value(arg);
 
-		if (text && strcmp(text, id) == 0)
+		if (text && strcmp(text, word) == 0)
 			return true;
 	}
 	return false;
@@ -97,20 +97,24 @@ static int forget_start(struct mover_job *job, const struct velero_forget *forge
 			struct cairn_err *err)
 {
 	struct kube_informer *informer = job->mover->parts[MOVER_FORGETS].informer;
-	const char *ids[IDS_MAX + 1] = {forget->backup_id};
+	cairn_auto_free struct velero_forget *others = cairn_calloc(IDS_MAX, sizeof(*others));
+	const char *words[IDS_MAX + 1] = {forget->word};
 	kube_auto_json json_t *object = NULL;
 	json_t **all = NULL;
 	size_t n = 0;
 	size_t count = 1;
-	int rc = kube_informer_list(informer, &all, &n, err);
+	int rc = others ? kube_informer_list(informer, &all, &n, err)
+			: cairn_err_nomem(err, "list of backups");
 
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < n && count < IDS_MAX; i++)
-		if (forget_same_place(all[i], forget) &&
-		    strcmp(kube_name(all[i]), kube_name(job->object)) != 0)
-			ids[count++] = kube_str(all[i], "data", VELERO_FORGET_BACKUP);
-	rc = mover_forget_job(&job->mover->settings, names, place, ids, &object, err);
+		if (forget_same_place(all[i], forget, &others[count]) &&
+		    strcmp(kube_name(all[i]), kube_name(job->object)) != 0) {
+			words[count] = others[count].word;
+			count++;
+		}
+	rc = mover_forget_job(&job->mover->settings, names, place, words, &object, err);
 	kube_objects_free(all, n);
 	return rc ? rc : mover_create(job, &kube_jobs, object, NULL, err);
 }
@@ -131,10 +135,11 @@ static int forget_finish(struct mover_job *job, const json_t *found, struct cair
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < n; i++) {
-		const char *id = kube_str(all[i], "data", VELERO_FORGET_BACKUP);
+		struct velero_forget other;
 
-		if (id && strcmp(kube_name(all[i]), kube_name(job->object)) != 0 &&
-		    forget_includes(found, id))
+		if (strcmp(kube_name(all[i]), kube_name(job->object)) != 0 &&
+		    velero_forget_view(all[i], &other, NULL) == 0 &&
+		    forget_includes(found, other.word))
 			last = false;
 	}
 	kube_objects_free(all, n);
@@ -153,7 +158,7 @@ static int forget_follow(struct mover_job *job, const struct velero_forget *forg
 		job->again_ms = BUSY_MS;
 		return 0;
 	}
-	if (state == CLUSTER_JOB_COMPLETE && forget_includes(found, forget->backup_id))
+	if (state == CLUSTER_JOB_COMPLETE && forget_includes(found, forget->word))
 		return forget_finish(job, found, err);
 	if (state == CLUSTER_JOB_FAILED)
 		cairn_log(CAIRN_LOG_WARN, "backups are not forgotten yet",

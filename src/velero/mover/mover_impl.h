@@ -87,15 +87,12 @@ bool mover_is_late(const json_t *object, uint64_t timeout_ms);
 
 /* --- Jobs (mover_follow.c) --- */
 
-/* CAIRN_NOT_FOUND  there is no such Job */
+/* Reads the state of the Job: 1 when it has completed, 0 while it runs.
+ *
+ * CAIRN_PRECONDITION  it has failed for good, or was deleted
+ */
 int mover_look(struct mover_job *job, const char *name, struct mover_work *ret,
 	       struct cairn_err *err);
-
-/* What came of the Job: 1 when it has completed, 0 while it runs.
- *
- * CAIRN_PRECONDITION  it has failed for good
- */
-int mover_judge(const struct mover_work *work, const char *name, struct cairn_err *err);
 
 /* Shows its progress in the request's status. */
 int mover_show(struct mover_job *job, const struct mover_work *work, const char *claim,
@@ -119,8 +116,12 @@ void mover_found_done(struct mover_found *found);
 int mover_check_upload(struct mover_job *job, const struct mover_upload *upload,
 		       struct mover_found *ret, bool *ret_ready, struct cairn_err *err);
 
-/* That the Restore exists and restores the source namespace to the target's; and the claim is
- * unbound and waits for a volume with Velero's label. *ret is NULL while there is no claim. */
+/* That the Restore exists and restores the source namespace to the target's. */
+int mover_check_restore(struct mover_job *job, const struct mover_download *download,
+			struct cairn_err *err);
+
+/* Also that the claim is unbound and waits for a volume with Velero's label. *ret is NULL while
+ * there is no claim. */
 int mover_check_download(struct mover_job *job, const struct mover_download *download, json_t **ret,
 			 struct cairn_err *err);
 

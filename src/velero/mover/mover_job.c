@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "backup/cluster/cluster_affinity.h"
 #include "backup/cluster/cluster_place.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "kube/object.h"
+#include "velero/moved_backup.h"
 #include "velero/mover/mover_place.h"
 #include "velero/mover/mover_request.h"
 #include "velero/velero_names.h"
@@ -91,9 +93,10 @@ int mover_upload_job(const struct mover_settings *settings, const struct mover_u
 	const char *handle = kube_str(source->volume, "spec", "csi", "volumeHandle");
 	cairn_auto_free char *volume = cairn_printf("%s/%s", upload->source_ns, upload->claim);
 	cairn_auto_free char *backup = NULL;
-	cairn_auto_free char *request = cairn_printf("velero-upload=%s", upload->uid);
+	cairn_auto_free char *request = cairn_printf(VELERO_UPLOAD_TAG "=%s", upload->uid);
 	cairn_auto_free char *objects = objects_text(source);
 	kube_auto_json json_t *patch = NULL;
+	kube_auto_json json_t *affinity = NULL;
 	char label[VELERO_LABEL_VALUE_MAX];
 	struct cluster_args args = {0};
 	struct cluster_job_spec spec;
@@ -105,6 +108,11 @@ int mover_upload_job(const struct mover_settings *settings, const struct mover_u
 	if (!volume || !backup || !request || !objects || !handle)
 		return cairn_err_nomem(err, "Job");
 	rc = patch_of(settings, true, slot, &patch, err);
+	if (!rc)
+		rc = backup_cluster_node_affinity(&(struct cluster_origin){source->volume,
+									   source->content,
+									   source->storage_class},
+						  &affinity, err);
 	if (rc)
 		return rc;
 	/* The account asks for the VolumeSnapshot in its own namespace only. */
@@ -135,6 +143,7 @@ int mover_upload_job(const struct mover_settings *settings, const struct mover_u
 	spec.asks_kubernetes = true;
 	spec.device_claim = names->name;
 	spec.objects = objects;
+	spec.node_affinity = affinity;
 	spec.owner = owner;
 	spec.patch = patch;
 	return backup_cluster_job(&spec, ret, err);
@@ -163,7 +172,7 @@ int mover_download_job(const struct mover_settings *settings, const struct mover
 }
 
 int mover_forget_job(const struct mover_settings *settings, const struct cluster_names *names,
-		     const struct mover_place *place, const char *const *ids, json_t **ret,
+		     const struct mover_place *place, const char *const *words, json_t **ret,
 		     struct cairn_err *err)
 {
 	kube_auto_json json_t *patch = NULL;
@@ -176,7 +185,7 @@ int mover_forget_job(const struct mover_settings *settings, const struct cluster
 	backup_cluster_args_add(&args, (const char *const[]){"backup", "forget", "--prune",
 							     "--ignore-missing", NULL});
 	args_finish(&args, place);
-	backup_cluster_args_add(&args, ids);
+	backup_cluster_args_add(&args, words);
 	spec = job_spec(settings, names, place, &args);
 	spec.patch = patch;
 	return backup_cluster_job(&spec, ret, err);

@@ -9,14 +9,13 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "kube/kube_resource.h"
+#include "kube/kube_snapshot.h"
 #include "kube/object.h"
 #include "velero/mover/mover_place.h"
 #include "velero/mover/mover_request.h"
 #include "velero/velero_names.h"
 
 #define SIZE_TEXT_MAX 24
-/* Of snapshots whose driver runs on every node. */
-#define LABEL_MANAGED_BY "snapshot.storage.kubernetes.io/managed-by"
 
 int mover_names_of(const json_t *owner, const char *role, const char *claim,
 		   const struct mover_place *place, struct cluster_names *ret,
@@ -46,10 +45,17 @@ bool mover_is_volume_of(const json_t *volume, const struct cluster_names *names)
 
 /* --- snapshots --- */
 
+/* The class that `from`, a snapshot or its content, has; neither needs one. */
+static int set_snapshot_class(json_t *made, const json_t *from, struct cairn_err *err)
+{
+	const char *name = kube_str(from, "spec", "volumeSnapshotClassName");
+
+	return name ? kube_set(made, err, json_string(name), "spec", "volumeSnapshotClassName") : 0;
+}
+
 int mover_upload_snapshot(const struct cluster_names *names, const struct mover_source *source,
 			  const json_t *owner, json_t **ret, struct cairn_err *err)
 {
-	const char *class_name = kube_str(source->snapshot, "spec", "volumeSnapshotClassName");
 	kube_auto_json json_t *made = NULL;
 	int rc = backup_cluster_object_new(&kube_volumesnapshots, names, names->name, owner, &made,
 					   err);
@@ -60,9 +66,8 @@ int mover_upload_snapshot(const struct cluster_names *names, const struct mover_
 	if (!rc)
 		rc = kube_set(made, err, json_string(names->name), "spec", "source",
 			      "volumeSnapshotContentName");
-	if (!rc && class_name)
-		rc = kube_set(made, err, json_string(class_name), "spec",
-			      "volumeSnapshotClassName");
+	if (!rc)
+		rc = set_snapshot_class(made, source->snapshot, err);
 	if (!rc)
 		*ret = cairn_take(made);
 	return rc;
@@ -71,7 +76,7 @@ int mover_upload_snapshot(const struct cluster_names *names, const struct mover_
 /* Annotations name the secrets with which the driver deletes the snapshot. */
 static int content_notes(const json_t *from, json_t *made, struct cairn_err *err)
 {
-	const char *managed = kube_label(from, LABEL_MANAGED_BY);
+	const char *managed = kube_label(from, KUBE_SNAPSHOT_NODE_LABEL);
 	const char *key;
 	json_t *value;
 	int rc = 0;
@@ -83,7 +88,7 @@ static int content_notes(const json_t *from, json_t *made, struct cairn_err *err
 	}
 	if (!rc && managed)
 		rc = kube_set(made, err, json_string(managed), "metadata", "labels",
-			      LABEL_MANAGED_BY);
+			      KUBE_SNAPSHOT_NODE_LABEL);
 	/* The claim for the Job is in Block mode, whatever the source's. */
 	return rc ? rc
 		  : kube_set(made, err, json_string("true"), "metadata", "annotations",
@@ -91,11 +96,10 @@ static int content_notes(const json_t *from, json_t *made, struct cairn_err *err
 }
 
 int mover_upload_content(const struct cluster_names *names, const struct mover_source *source,
-			 const json_t *snapshot, json_t **ret, struct cairn_err *err)
+			 const json_t *snapshot, bool keep, json_t **ret, struct cairn_err *err)
 {
 	const char *driver = kube_str(source->content, "spec", "driver");
 	const char *handle = kube_str(source->content, "status", "snapshotHandle");
-	const char *class_name = kube_str(source->content, "spec", "volumeSnapshotClassName");
 	kube_auto_json json_t *made = NULL;
 	int rc;
 
@@ -110,15 +114,14 @@ int mover_upload_content(const struct cluster_names *names, const struct mover_s
 	if (!rc)
 		rc = kube_set(made, err,
 			      json_pack("{s:s,s:s,s:{s:s},s:{s:s,s:s,s:s,s:s,s:s}}", "driver",
-					driver, "deletionPolicy", "Delete", "source",
-					"snapshotHandle", handle, "volumeSnapshotRef", "apiVersion",
-					"snapshot.storage.k8s.io/v1", "kind", "VolumeSnapshot",
-					"namespace", names->ns, "name", names->name, "uid",
-					kube_uid(snapshot)),
+					driver, "deletionPolicy", keep ? "Retain" : "Delete",
+					"source", "snapshotHandle", handle, "volumeSnapshotRef",
+					"apiVersion", "snapshot.storage.k8s.io/v1", "kind",
+					"VolumeSnapshot", "namespace", names->ns, "name",
+					names->name, "uid", kube_uid(snapshot)),
 			      "spec");
-	if (!rc && class_name)
-		rc = kube_set(made, err, json_string(class_name), "spec",
-			      "volumeSnapshotClassName");
+	if (!rc)
+		rc = set_snapshot_class(made, source->content, err);
 	if (!rc)
 		*ret = cairn_take(made);
 	return rc;
@@ -133,6 +136,11 @@ static const char *class_of(const json_t *claim)
 	return name && *name ? name : NULL;
 }
 
+const char *mover_upload_class(const struct mover_upload *upload, const struct mover_source *source)
+{
+	return *upload->storage_class ? upload->storage_class : class_of(source->claim);
+}
+
 int mover_upload_claim(const struct cluster_names *names, const struct mover_upload *upload,
 		       const struct mover_source *source, const json_t *owner, json_t **ret,
 		       struct cairn_err *err)
@@ -140,8 +148,7 @@ int mover_upload_claim(const struct cluster_names *names, const struct mover_upl
 	const char *size = kube_str(source->snapshot, "status", "restoreSize");
 	struct cluster_claim_spec spec = {
 		.names = names,
-		.storage_class =
-			*upload->storage_class ? upload->storage_class : class_of(source->claim),
+		.storage_class = mover_upload_class(upload, source),
 		.mode = "Block",
 		.size = size,
 		.snapshot = names->name,

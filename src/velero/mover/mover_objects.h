@@ -25,8 +25,7 @@ struct mover_upload;
 #define MOVER_ROLE_DOWNLOAD "download"
 #define MOVER_ROLE_FORGET   "forget"
 
-#define MOVER_LABEL_SLOT     "cairn.csi.dev/slot"
-#define MOVER_LABEL_RESTORED "velero.io/dynamic-pv-restore" /* selects the restored volume */
+#define MOVER_LABEL_SLOT "cairn.csi.dev/slot"
 /* Of the snapshot in Velero's namespace: the original's content. */
 #define MOVER_ANNOTATION_CONTENT "cairn.csi.dev/source-content"
 /* Of a DataDownload: the volume that the Job writes. */
@@ -56,6 +55,7 @@ bool mover_is_volume_of(const json_t *volume, const struct cluster_names *names)
 struct mover_source {
 	const json_t *claim, *volume;     /* that the snapshot was taken of */
 	const json_t *snapshot, *content; /* as Velero made them */
+	const json_t *storage_class;      /* of the Job's claim; NULL: unknown */
 };
 
 /* In all of these *ret is owned by the caller; `slot` is below mover_settings.per_node. */
@@ -66,9 +66,14 @@ int mover_upload_job(const struct mover_settings *settings, const struct mover_u
 int mover_upload_snapshot(const struct cluster_names *names, const struct mover_source *source,
 			  const json_t *owner, json_t **ret, struct cairn_err *err);
 
-/* `snapshot` is that of mover_upload_snapshot() as created. */
+/* `snapshot` is that of mover_upload_snapshot() as created. With `keep` the storage's snapshot
+ * outlives the content. */
 int mover_upload_content(const struct cluster_names *names, const struct mover_source *source,
-			 const json_t *snapshot, json_t **ret, struct cairn_err *err);
+			 const json_t *snapshot, bool keep, json_t **ret, struct cairn_err *err);
+
+/* Name of the StorageClass of the Job's claim; NULL: the cluster's default. */
+const char *mover_upload_class(const struct mover_upload *upload,
+			       const struct mover_source *source);
 int mover_upload_claim(const struct cluster_names *names, const struct mover_upload *upload,
 		       const struct mover_source *source, const json_t *owner, json_t **ret,
 		       struct cairn_err *err);
@@ -88,9 +93,10 @@ int mover_download_volume(const struct cluster_names *names, const json_t *writt
 			  const json_t *target, const json_t *class_object, json_t **ret,
 			  struct cairn_err *err);
 
-/* Deletes backups and then the data that no other one needs. */
+/* Deletes backups and then the data that no other one needs. `words` are those of struct
+ * velero_forget. */
 int mover_forget_job(const struct mover_settings *settings, const struct cluster_names *names,
-		     const struct mover_place *place, const char *const *ids, json_t **ret,
+		     const struct mover_place *place, const char *const *words, json_t **ret,
 		     struct cairn_err *err);
 
 #endif

@@ -9,29 +9,6 @@
 #include "velero/go_duration.h"
 #include "velero/moved_backup.h"
 
-#define NAME_CHARS 253U
-
-#define VELERO_KIND(variable, in_version, name, many) \
-	const struct kube_resource variable = {       \
-		.group = "velero.io",                 \
-		.version = (in_version),              \
-		.plural = (many),                     \
-		.kind = (name),                       \
-		.namespaced = true,                   \
-	}
-
-VELERO_KIND(mover_datauploads, "v2alpha1", "DataUpload", "datauploads");
-VELERO_KIND(mover_datadownloads, "v2alpha1", "DataDownload", "datadownloads");
-VELERO_KIND(mover_restores, "v1", "Restore", "restores");
-
-/* A name as Kubernetes allows it for objects. */
-static bool request_is_name(const char *text)
-{
-	size_t n = text ? strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-.") : 0;
-
-	return n > 0 && n <= NAME_CHARS && text[n] == '\0' && text[0] != '-' && text[0] != '.';
-}
-
 static bool phase_is(const char *phase, const char *of)
 {
 	return strcmp(phase, of) == 0;
@@ -50,7 +27,10 @@ enum mover_step mover_step_of(const json_t *object)
 		return taken ? MOVER_STEP_CLEAN : MOVER_STEP_NONE;
 	if (kube_is(object, "spec", "cancel") || phase_is(phase, MOVER_PHASE_CANCELING))
 		return MOVER_STEP_CANCEL;
-	if (phase_is(phase, MOVER_PHASE_ACCEPTED) && taken)
+	/* Without the finalizer, somebody else wrote the phase: it has not been checked. */
+	if (!taken)
+		return MOVER_STEP_ACCEPT;
+	if (phase_is(phase, MOVER_PHASE_ACCEPTED))
 		return MOVER_STEP_PREPARE;
 	if (phase_is(phase, MOVER_PHASE_PREPARED) || phase_is(phase, MOVER_PHASE_RUNNING))
 		return MOVER_STEP_FOLLOW;
@@ -77,7 +57,7 @@ static int request_owner(const json_t *object, const char *kind, const char **re
 		const char *name = kube_str(owner, "name");
 		const char *uid = kube_str(owner, "uid");
 
-		if (!of || strcmp(of, kind) != 0 || !request_is_name(name) || !uid)
+		if (!of || strcmp(of, kind) != 0 || !velero_is_object_name(name) || !uid)
 			continue;
 		*ret_name = name;
 		*ret_uid = uid;
@@ -97,6 +77,7 @@ static uint64_t request_timeout(const json_t *object)
 int mover_upload_view(const json_t *object, struct mover_upload *ret, struct cairn_err *err)
 {
 	const char *type = kube_str(object, "spec", "snapshotType");
+	const char *keep = kube_str(object, "spec", "dataMoverConfig", VELERO_KEEP_SNAPSHOT);
 	struct mover_upload view = {
 		.ns = kube_namespace(object),
 		.name = kube_name(object),
@@ -107,6 +88,7 @@ int mover_upload_view(const json_t *object, struct mover_upload *ret, struct cai
 		.storage_class = kube_str(object, "spec", "csiSnapshot", "storageClass"),
 		.location = kube_str(object, "spec", "backupStorageLocation"),
 		.timeout_ms = request_timeout(object),
+		.keep = keep && strcmp(keep, "true") == 0,
 	};
 
 	if (!type || strcmp(type, "CSI") != 0)
@@ -115,14 +97,14 @@ int mover_upload_view(const json_t *object, struct mover_upload *ret, struct cai
 		return request_lacks("metadata.uid", err);
 	if (!velero_is_namespace(view.source_ns))
 		return request_lacks("spec.sourceNamespace", err);
-	if (!request_is_name(view.claim))
+	if (!velero_is_object_name(view.claim))
 		return request_lacks("spec.sourcePVC", err);
-	if (!request_is_name(view.snapshot))
+	if (!velero_is_object_name(view.snapshot))
 		return request_lacks("spec.csiSnapshot.volumeSnapshot", err);
-	if (!request_is_name(view.location))
+	if (!velero_is_object_name(view.location))
 		return request_lacks("spec.backupStorageLocation", err);
 	view.storage_class = view.storage_class ? view.storage_class : "";
-	if (*view.storage_class && !request_is_name(view.storage_class))
+	if (*view.storage_class && !velero_is_object_name(view.storage_class))
 		return request_lacks("spec.csiSnapshot.storageClass", err);
 	if (request_owner(object, "Backup", &view.backup, &view.backup_uid, err) != 0)
 		return CAIRN_INVALID;
@@ -151,11 +133,11 @@ int mover_download_view(const json_t *object, struct mover_download *ret, struct
 		return request_lacks("spec.sourceNamespace", err);
 	if (!velero_is_namespace(view.target_ns))
 		return request_lacks("spec.targetVolume.namespace", err);
-	if (!request_is_name(view.claim))
+	if (!velero_is_object_name(view.claim))
 		return request_lacks("spec.targetVolume.pvc", err);
 	if (!velero_is_backup_id(view.backup_id))
 		return request_lacks("spec.snapshotID", err);
-	if (!request_is_name(view.location))
+	if (!velero_is_object_name(view.location))
 		return request_lacks("spec.backupStorageLocation", err);
 	if (request_owner(object, "Restore", &view.restore, &view.restore_uid, err) != 0)
 		return CAIRN_INVALID;

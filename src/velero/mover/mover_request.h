@@ -16,8 +16,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "kube/kube_resource.h"
-
 struct cairn_err;
 
 #define MOVER_FINALIZER       "cairn.csi.dev/data-mover"
@@ -30,10 +28,6 @@ struct cairn_err;
 #define MOVER_PHASE_FAILED    "Failed"
 
 #define MOVER_TIMEOUT_MS 600000U /* of preparations, where the object has none */
-
-extern const struct kube_resource mover_datauploads;
-extern const struct kube_resource mover_datadownloads;
-extern const struct kube_resource mover_restores;
 
 enum mover_step {
 	MOVER_STEP_NONE,    /* nothing is left to be done */
@@ -54,6 +48,7 @@ struct mover_upload {
 	const char *storage_class; /* "" where none is named */
 	const char *location;
 	uint64_t timeout_ms;
+	bool keep; /* the snapshot stays: it is copied, not moved */
 };
 
 /* CAIRN_INVALID  a field is missing or malformed; the text says which */

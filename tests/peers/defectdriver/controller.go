@@ -108,6 +108,21 @@ func (d *driver) fill(v *volume) error {
 	return ioError(f.Truncate(v.size))
 }
 
+// lockVolume finds a volume; the caller unlocks, also after an error.
+func (d *driver) lockVolume(id string) (*volume, error) {
+	d.mu.Lock()
+	return d.volume(id)
+}
+
+// volume finds a volume; the caller holds the lock.
+func (d *driver) volume(id string) (*volume, error) {
+	v := d.volumes[id]
+	if v == nil {
+		return nil, fail(codes.NotFound, "volume %s is not there", id)
+	}
+	return v, nil
+}
+
 func (v *volume) message() *csi.Volume {
 	m := &csi.Volume{VolumeId: v.id, CapacityBytes: v.size}
 	if v.source != "" {
@@ -135,11 +150,10 @@ func (d *driver) DeleteVolume(_ context.Context, r *csi.DeleteVolumeRequest) (*c
 }
 
 func (d *driver) ControllerExpandVolume(_ context.Context, r *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
-	d.mu.Lock()
+	v, err := d.lockVolume(r.VolumeId)
 	defer d.mu.Unlock()
-	v := d.volumes[r.VolumeId]
-	if v == nil {
-		return nil, fail(codes.NotFound, "volume %s is not there", r.VolumeId)
+	if err != nil {
+		return nil, err
 	}
 	if size := wantedSize(r.CapacityRange); size > v.size {
 		if err := os.Truncate(d.path(v.id), size); err != nil {
@@ -164,9 +178,9 @@ func (d *driver) CreateSnapshot(_ context.Context, r *csi.CreateSnapshotRequest)
 			return &csi.CreateSnapshotResponse{Snapshot: d.again(s)}, nil
 		}
 	}
-	v := d.volumes[r.SourceVolumeId]
-	if v == nil {
-		return nil, fail(codes.NotFound, "volume %s is not there", r.SourceVolumeId)
+	v, err := d.volume(r.SourceVolumeId)
+	if err != nil {
+		return nil, err
 	}
 	s, err := d.cut(v, r.Name, "")
 	if err != nil {

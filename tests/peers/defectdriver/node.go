@@ -37,11 +37,10 @@ func (d *driver) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRe
 	if r.GetVolumeCapability().GetBlock() == nil || r.TargetPath == "" {
 		return nil, fail(codes.InvalidArgument, "block access and a target path are required")
 	}
-	d.mu.Lock()
+	v, err := d.lockVolume(r.VolumeId)
 	defer d.mu.Unlock()
-	v := d.volumes[r.VolumeId]
-	if v == nil {
-		return nil, fail(codes.NotFound, "volume %s is not there", r.VolumeId)
+	if err != nil {
+		return nil, err
 	}
 	if v.device != "" {
 		return &csi.NodePublishVolumeResponse{}, nil
@@ -64,11 +63,10 @@ func (d *driver) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRe
 }
 
 func (d *driver) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
-	d.mu.Lock()
+	v, err := d.lockVolume(r.VolumeId)
 	defer d.mu.Unlock()
-	v := d.volumes[r.VolumeId]
-	if v == nil {
-		return nil, fail(codes.NotFound, "volume %s is not there", r.VolumeId)
+	if err != nil {
+		return nil, err
 	}
 	if v.device == "" {
 		return &csi.NodeUnpublishVolumeResponse{}, nil
@@ -85,11 +83,10 @@ func (d *driver) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolu
 }
 
 func (d *driver) NodeExpandVolume(_ context.Context, r *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
-	d.mu.Lock()
+	v, err := d.lockVolume(r.VolumeId)
 	defer d.mu.Unlock()
-	v := d.volumes[r.VolumeId]
-	if v == nil {
-		return nil, fail(codes.NotFound, "volume %s is not there", r.VolumeId)
+	if err != nil {
+		return nil, err
 	}
 	if v.device != "" {
 		if _, err := run("losetup", "--set-capacity", v.device); err != nil {

@@ -211,9 +211,9 @@ class Story(unittest.TestCase):
         token = self.kube.token("one", "short-lived", AUDIENCE)
         self.code(self.allocated(token=token), "OK")
         self.kube.delete("-n", "one", "rolebinding", "reader-short-lived")
-        eventually(lambda: self.allocated(token=token).code == "PERMISSION_DENIED", 20)
+        eventually(lambda: self.allocated(token=token).code == "PERMISSION_DENIED")
         self.kube.delete("-n", "one", "serviceaccount", "short-lived")
-        eventually(lambda: self.allocated(token=token).code == "UNAUTHENTICATED", 20)
+        eventually(lambda: self.allocated(token=token).code == "UNAUTHENTICATED")
 
     def test_another_namespace(self):
         self.code(self.allocated(namespace="two"), "PERMISSION_DENIED")

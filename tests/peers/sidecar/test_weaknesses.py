@@ -127,7 +127,7 @@ class Weaknesses(unittest.TestCase):
 
     def test_07_every_stream_asks_the_api_server_everything(self):
         snapshot = self.bed.snapshot()
-        cairn, upstream = self.both()
+        cairn, upstream = self.cairn("--cache-time=60s"), self.upstream()
         for sidecar, least, most in ((cairn, 1, 3), (upstream, 8, 8)):
             before = self.bed.reviews()
             for _ in range(8):

@@ -238,32 +238,40 @@ static void rename_volume(struct storm_thread *thread)
 			 pool_volume_rename(thread->pool, volume.id, name, &volume, &err), &err);
 }
 
+static bool write_file(struct storm_thread *thread, const char *volume_id, uint64_t offset,
+		       const void *block)
+{
+	cairn_auto_free char *path = NULL;
+	cairn_auto_fd int fd = -1;
+	struct cairn_err err = {0};
+
+	if (pool_volume_path(thread->pool, volume_id, &path, &err) != 0)
+		return false;
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	return fd >= 0 && pwrite(fd, block, STORM_BLOCK, (off_t)offset) == (ssize_t)STORM_BLOCK;
+}
+
 static void write_block(struct storm_thread *thread)
 {
 	uint64_t block[STORM_BLOCK / sizeof(uint64_t)];
 	unsigned workers = thread->storm->workers;
-	cairn_auto_free char *path = NULL;
-	cairn_auto_fd int fd = -1;
 	struct storm_written *written;
 	struct pool_volume volume;
-	struct cairn_err err = {0};
 	uint64_t at;
 
-	if (!any_volume_id(thread, &volume) ||
-	    pool_volume_path(thread->pool, volume.id, &path, &err) != 0)
+	if (!any_volume_id(thread, &volume))
 		return;
 	written = storm_written_of(thread->storm, volume.id);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || !written)
-		return;
 	at = storm_random(thread, volume.size / STORM_BLOCK);
 	at = at - at % workers + thread->index;
-	if (at >= volume.size / STORM_BLOCK)
+	if (!written || at >= volume.size / STORM_BLOCK)
 		return;
 	for (size_t i = 0; i < STORM_BLOCK / sizeof(uint64_t); i++)
 		block[i] = thread->random;
 	block[0] = atomic_fetch_add(&thread->storm->shared->stamp, 1) + 1;
-	if (pwrite(fd, block, STORM_BLOCK, (off_t)(at * STORM_BLOCK)) == (ssize_t)STORM_BLOCK)
+	if (thread->storm->on_ceph
+		    ? storm_write_rbd(thread->pool, volume.id, at * STORM_BLOCK, block)
+		    : write_file(thread, volume.id, at * STORM_BLOCK, block))
 		atomic_store(&written->stamps[at], block[0]);
 }
 

@@ -3,7 +3,8 @@
 /* storm [--backend copy|btrfs|reflink|auto] [--seconds N] [--processes N] [--threads N]
  *       [--seed N] [--kills N] [--attach] [--checks] [--keep] [DIR]
  *
- * DIR is made anew; a scratch directory without it. Exits 77 where the back end cannot work. */
+ * DIR is made anew; a scratch directory without it. It may be the address of a pool on Ceph.
+ * Exits 77 where the back end cannot work. */
 
 #include "storm.h"
 
@@ -195,10 +196,16 @@ static int remove_entry(const char *path, const struct stat *st, int kind, struc
 static void prepare_truth(struct storm *storm, const struct options *options)
 {
 	char path[160];
-	int rc = snprintf(storm->truth, sizeof(storm->truth), "%s.truth", options->dir);
+	const char *parent = getenv("TMPDIR");
+	int rc;
 
+	if (storm->on_ceph)
+		rc = snprintf(storm->truth, sizeof(storm->truth), "%s/cairn-storm-truth-%d",
+			      parent ? parent : "/tmp", (int)getpid());
+	else
+		rc = snprintf(storm->truth, sizeof(storm->truth), "%s.truth", options->dir);
 	if (rc < 0 || (size_t)rc >= sizeof(storm->truth) || mkdir(storm->truth, 0700) < 0)
-		storm_fail("cannot make '%s.truth'", options->dir);
+		storm_fail("cannot make '%s'", storm->truth);
 	snprintf(path, sizeof(path), "%s/sums", storm->truth);
 	if (mkdir(path, 0700) < 0)
 		storm_fail("cannot make '%s'", path);
@@ -211,19 +218,41 @@ static void prepare_truth(struct storm *storm, const struct options *options)
 		storm_fail("cannot keep the truth");
 }
 
+/* In a process of its own: the libraries of Ceph do not survive a fork(), and workers are
+ * forked later. */
+static int create_apart(const struct pool_create_spec *spec, struct cairn_err *err)
+{
+	struct pool_create_result made;
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		int rc = pool_create(spec, &made, err);
+
+		if (rc)
+			fprintf(stderr, "storm: %s\n", err->msg);
+		_exit(-rc);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		storm_fail("cannot start a process");
+	return WEXITSTATUS(status) ? cairn_err_set(err, -WEXITSTATUS(status), "see above") : 0;
+}
+
 static int storm_run(const struct options *options)
 {
-	struct pool_create_spec create = {
-		.dir = options->dir, .backend = options->backend, .retention_ms = 50};
+	bool on_ceph = strncmp(options->dir, "rbd:", 4) == 0;
+	struct pool_create_spec create = {.dir = options->dir,
+					  .backend = on_ceph ? POOL_BACKEND_AUTO : options->backend,
+					  .retention_ms = 50};
 	struct storm storm = {.dir = options->dir,
+			      .on_ceph = on_ceph,
 			      .threads = (unsigned)options->threads,
 			      .workers = (unsigned)(options->threads * options->processes),
 			      .attach = options->attach,
 			      .checks = options->checks};
 	struct weather weather = {.storm = &storm, .options = options};
-	struct pool_create_result made;
 	struct cairn_err err = {0};
-	int rc = pool_create(&create, &made, &err);
+	int rc = create_apart(&create, &err);
 
 	if (rc == CAIRN_PRECONDITION || rc == CAIRN_UNIMPLEMENTED || rc == CAIRN_DENIED) {
 		fprintf(stderr, "storm: %s\n", err.msg);
@@ -234,7 +263,8 @@ static int storm_run(const struct options *options)
 	prepare_truth(&storm, options);
 	blow(&weather);
 	storm_settle(&storm);
-	expect_no_files(options->dir);
+	if (!storm.on_ceph)
+		expect_no_files(options->dir);
 	printf("%llu operations, %llu snapshots, %llu deltas compared, %llu refused, %llu kills\n",
 	       (unsigned long long)storm.shared->operations,
 	       (unsigned long long)storm.shared->snapshots,

@@ -48,7 +48,8 @@ struct storm_shared {
 
 struct storm {
 	struct storm_shared *shared;
-	const char *dir; /* of the pool */
+	const char *dir; /* of the pool, or its address */
+	bool on_ceph;
 	char truth[128]; /* directory */
 	int acks;        /* appended to */
 	int sums;        /* directory */
@@ -92,6 +93,12 @@ struct storm_written *storm_written_of(struct storm *storm, const char *volume_i
 
 /* The promises at the end, and the pool emptied. */
 void storm_settle(struct storm *storm);
+
+/* ---- write_rbd.c ---- */
+
+/* Writes a block to a volume on Ceph, as the pool's own client. False if it was not
+ * acknowledged. */
+bool storm_write_rbd(struct pool *pool, const char *volume_id, uint64_t offset, const void *block);
 
 /* ---- ops.c ---- */
 

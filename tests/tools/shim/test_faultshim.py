@@ -123,7 +123,7 @@ class Shim(unittest.TestCase):
         child = next((line for line in lines if line.startswith("child ")), None)
         if child:  # it may have died before it could say so
             stat = pathlib.Path(f"/proc/{child.split()[1]}/stat")
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 60
             while stat.exists() and ") Z" not in stat.read_text():
                 self.assertLess(time.monotonic(), deadline)
                 time.sleep(0.01)

@@ -3,10 +3,11 @@
 /* Attacks one port of a role and says what it cost.
  *
  *   attack --port 9000 --pid 1234 [--tls] [--h2] [--kind silent] [--connections 10000]
- *          [--ms 3000] [--nice 10] [--control]
+ *          [--ms 3000] [--nice 10] [--callers 64] [--control]
  *
- * Hostile connections come from 127.0.0.2 to 127.0.0.5, and a caller from
- * 127.0.0.6 is timed before and meanwhile. Prints one line of JSON; the memory
+ * Hostile connections come from 127.0.0.2 to 127.0.0.5; those that the role closes are opened
+ * again. A caller from 127.0.0.6 is timed before and meanwhile; with --callers each call comes from
+ * the next of so many addresses, so that the 99th percentile is that of the worst. Prints one line of JSON; the memory
  * is that of the process `pid`. Real attackers have processors of their own: --nice
  * keeps these ones from those that the role and the caller need, as far as the
  * scheduler can. What they send does not change. With --control the caller is timed
@@ -20,6 +21,7 @@
  *            HTTP/1.1: a request without its body
  *   unread   requests that are answered, and the answers not read
  *   updates  TLS key updates
+ *   bodies   HTTP/1.1: a request whose body of a megabyte lacks its last bytes
  */
 
 #include <arpa/inet.h>
@@ -48,6 +50,7 @@
 
 #include "base/clock.h"
 #include "base/num.h"
+#include "hpack.h"
 
 #define HOSTS         4
 #define FIRST_HOST    2
@@ -55,17 +58,18 @@
 #define OPENING_MAX   256 /* connections that are being opened at once */
 #define QUIET_PROBES  20
 #define PROBES_MAX    100000
-#define PROBE_SECONDS 20
-#define UPDATES       400
+#define PROBE_SECONDS 60
+#define UPDATES       100 /* more than a stranger may send */
 #define SETTLE_MS     3000
 #define CONTROL_MS    10000
 #define GRPC_STREAMS  400
 #define FIELD_TIMES   20
+#define BODY_BYTES    999000
 
-enum kind { SILENT, BEGUN, IDLE, FIELDS, UNREAD, UPDATES_KIND, KINDS };
+enum kind { SILENT, BEGUN, IDLE, FIELDS, UNREAD, UPDATES_KIND, BODIES, KINDS };
 
-static const char *const kind_names[KINDS] = {"silent", "begun",  "idle",
-					      "fields", "unread", "updates"};
+static const char *const kind_names[KINDS] = {"silent", "begun",   "idle",  "fields",
+					      "unread", "updates", "bodies"};
 
 static struct {
 	uint16_t port;
@@ -73,8 +77,8 @@ static struct {
 	bool tls, h2, control;
 	enum kind kind;
 	size_t connections;
-	uint64_t ms, nice;
-} options = {.connections = 1000, .ms = 2000};
+	uint64_t ms, nice, callers;
+} options = {.connections = 1000, .ms = 2000, .callers = 1};
 
 enum state { CLOSED, CONNECTING, SHAKING, SENDING, HOLDING };
 
@@ -144,16 +148,7 @@ static size_t put_call(uint8_t *block, const char *path, bool define, unsigned t
 	n += put_field(block + n, ":authority", "x");
 	n += put_field(block + n, "te", "trailers");
 	n += put_field(block + n, "content-type", "application/grpc");
-	if (define) {
-		memcpy(block + n, "\x40\x06x-much\x7f", 9);
-		n += 9;
-		block[n++] = (uint8_t)((3000 - 127) & 127) | 0x80;
-		block[n++] = (3000 - 127) >> 7;
-		memset(block + n, 'm', 3000);
-		n += 3000;
-	}
-	memset(block + n, 0x80 | 62, times);
-	return n + times;
+	return n + hpack_large_fields(block + n, define, times);
 }
 
 static void make_h2(void)
@@ -181,6 +176,11 @@ static void make_http(void)
 		add_text("GET /healthz HTTP/1.1\r\nHost: x\r\n");
 	if (options.kind == FIELDS)
 		add_text("POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nx");
+	if (options.kind == BODIES) {
+		add_text("POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n");
+		memset(payload + payload_len, 'x', BODY_BYTES);
+		payload_len += BODY_BYTES;
+	}
 	for (unsigned i = 0; options.kind == UNREAD && i < 5000; i++)
 		add_text("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
 }
@@ -294,13 +294,13 @@ static bool step_sending(struct hostile *h)
 
 		if (SSL_write_ex(h->ssl, payload + h->sent, part, &done) != 1) {
 			ERR_clear_error();
-			return hold(h);
+			return options.kind == BODIES || hold(h);
 		}
 		n = (ssize_t)done;
 	} else {
 		n = send(h->fd, payload + h->sent, part, MSG_NOSIGNAL);
 		if (n < 0)
-			return errno == EAGAIN ? hold(h) : false;
+			return errno == EAGAIN && (options.kind == BODIES || hold(h));
 	}
 	h->sent += (size_t)n;
 	return true;
@@ -415,7 +415,8 @@ static size_t probe_len;
 
 static bool probe_once(void)
 {
-	int fd = dial(CALLER, true);
+	static unsigned calls;
+	int fd = dial(CALLER + calls++ % (unsigned)options.callers, true);
 	SSL *ssl = NULL;
 	uint8_t in[16384] = {0};
 	bool ok;
@@ -481,19 +482,27 @@ static struct timings quiet, attacked, control;
 
 /* --- memory --- */
 
-static uint64_t resident(void)
+/* The first line of a file that the kernel has about the role; "" if there is none. */
+static void read_proc(const char *name, char *text, int size)
 {
-	char path[64], text[128] = "", *second, *end;
-	uint64_t pages = 0;
+	char path[64];
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%llu/statm", (unsigned long long)options.pid);
+	text[0] = '\0';
+	snprintf(path, sizeof(path), "/proc/%llu/%s", (unsigned long long)options.pid, name);
 	file = fopen(path, "r");
-	if (!file)
-		return 0;
-	if (!fgets(text, sizeof(text), file))
+	if (file && !fgets(text, size, file))
 		text[0] = '\0';
-	fclose(file);
+	if (file)
+		fclose(file);
+}
+
+static uint64_t resident(void)
+{
+	char text[128], *second, *end;
+	uint64_t pages = 0;
+
+	read_proc("statm", text, sizeof(text));
 	second = strchr(text, ' ');
 	end = second ? strchr(second + 1, ' ') : NULL;
 	if (!end)
@@ -505,17 +514,10 @@ static uint64_t resident(void)
 /* Processor time of the role so far. */
 static double cpu_ms(void)
 {
-	char path[64], text[1024] = "", *at, *save = NULL;
+	char text[1024], *at, *save = NULL;
 	uint64_t user = 0, system = 0;
-	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)options.pid);
-	file = fopen(path, "r");
-	if (!file)
-		return 0;
-	if (!fgets(text, sizeof(text), file))
-		text[0] = '\0';
-	fclose(file);
+	read_proc("stat", text, sizeof(text));
 	at = strrchr(text, ')'); /* the 14th and 15th words; the name is the second */
 	at = at ? strtok_r(at + 1, " ", &save) : NULL;
 	for (int i = 3; at && i <= 15; i++, at = strtok_r(NULL, " ", &save))
@@ -527,11 +529,31 @@ static double cpu_ms(void)
 /* --- the attack --- */
 
 struct result {
-	size_t opened, closed, held_most;
+	size_t opened, closed, held_most, next;
 	double cpu_ms;                   /* of the role */
 	uint64_t attack_ns, attacker_ns; /* how long it took, and processor time of ours */
 	uint64_t rss_idle, rss_peak, rss_after;
 };
+
+/* Opens the next connections: those that were closed are opened again, so that the flood lasts
+ * as long as the attack. */
+static void open_more(struct hostile *all, struct result *r, size_t *opening, size_t *alive)
+{
+	for (size_t tried = 0; tried < options.connections && *opening < OPENING_MAX; tried++) {
+		size_t i = r->next++ % options.connections;
+
+		if (all[i].state != CLOSED)
+			continue;
+		r->opened++;
+		if (!open_hostile(&all[i], i)) {
+			close_hostile(&all[i]);
+			r->closed++;
+			return;
+		}
+		++*opening;
+		++*alive;
+	}
+}
 
 static void run_attack(struct hostile *all, struct result *r)
 {
@@ -545,16 +567,7 @@ static void run_attack(struct hostile *all, struct result *r)
 		uint64_t rss;
 		int n;
 
-		while (r->opened < options.connections && opening < OPENING_MAX) {
-			if (!open_hostile(&all[r->opened], r->opened)) {
-				close_hostile(&all[r->opened]);
-				r->closed++;
-			} else {
-				opening++;
-				alive++;
-			}
-			r->opened++;
-		}
+		open_more(all, r, &opening, &alive);
 		n = epoll_wait(epoll_fd, events, 256, 20);
 		for (int i = 0; i < n; i++) {
 			struct hostile *h = events[i].data.ptr;
@@ -708,6 +721,8 @@ static void read_options(int argc, char **argv)
 			options.ms = number(next);
 		else if (strcmp(argv[i], "--nice") == 0)
 			options.nice = number(next);
+		else if (strcmp(argv[i], "--callers") == 0 && number(next) > 0)
+			options.callers = number(next);
 		else if (strcmp(argv[i], "--kind") == 0)
 			set_kind(next);
 		else
@@ -763,7 +778,7 @@ int main(int argc, char **argv)
 	r.cpu_ms = -cpu_ms();
 	time_caller(&attacked, attack_timed, all, &r);
 	r.cpu_ms += cpu_ms();
-	for (size_t i = 0; i < r.opened; i++)
+	for (size_t i = 0; i < options.connections; i++)
 		if (all[i].state != CLOSED)
 			close_hostile(&all[i]);
 	for (int i = 0; i < SETTLE_MS / 100; i++) {

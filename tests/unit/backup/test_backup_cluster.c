@@ -299,6 +299,7 @@ static void objects_survive_any_allocation_that_fails(void **state)
 					.image = "i",
 					.args = some_args,
 					.owner = owner,
+					.node_affinity = owner,
 					.device_claim = "c",
 					.secret = "s"};
 	int rc = CAIRN_NO_SPACE;

@@ -16,6 +16,7 @@
 
 #include "cairntest.h"
 
+#include "memory_reader.h"
 #include "repofix.h"
 
 #include <dirent.h>
@@ -95,38 +96,10 @@ struct source {
 	char name[32];
 };
 
-struct reader {
-	struct store_reader base;
-	const uint8_t *bytes;
-};
-
-static int read_bytes(struct store_reader *base, uint64_t offset, void *buf, size_t n,
-		      size_t *ret_n, struct cairn_err *err)
-{
-	const struct reader *reader = (struct reader *)base;
-
-	(void)err;
-	*ret_n = offset >= SIZE ? 0 : n < SIZE - offset ? n : SIZE - offset;
-	memcpy(buf, reader->bytes + offset, *ret_n);
-	return 0;
-}
-
-static void free_reader(struct store_reader *reader)
-{
-	free(reader);
-}
-
-static const struct store_reader_ops reader_ops = {.read = read_bytes, .free = free_reader};
-
 static int open_reader(struct backup_source *base, struct store_reader **ret, struct cairn_err *err)
 {
-	struct reader *reader = calloc(1, sizeof(*reader));
-
 	(void)err;
-	assert_non_null(reader);
-	reader->base.ops = &reader_ops;
-	reader->bytes = ((struct source *)base)->cut->bytes;
-	*ret = &reader->base;
+	*ret = memory_reader_new(((struct source *)base)->cut->bytes, SIZE);
 	return 0;
 }
 

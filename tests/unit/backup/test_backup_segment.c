@@ -4,6 +4,7 @@
 
 #include "cairntest.h"
 
+#include "memory_reader.h"
 #include "repofix.h"
 
 #include <dirent.h>
@@ -26,6 +27,7 @@
 #include "repo/blob.h"
 #include "repo/index.h"
 #include "repo/presence.h"
+#include "repo/repo_cache.h"
 #include "repo/repo_impl.h"
 
 #define BLOCK    4096U
@@ -45,38 +47,12 @@ struct volume {
 	bool cached; /* backups use a cache of the index */
 };
 
-struct reader {
-	struct store_reader base;
-	const struct volume *volume;
-};
-
-static int read_bytes(struct store_reader *base, uint64_t offset, void *buf, size_t n,
-		      size_t *ret_n, struct cairn_err *err)
-{
-	const struct volume *volume = ((struct reader *)base)->volume;
-
-	(void)err;
-	*ret_n = offset >= volume->size ? 0 : n < volume->size - offset ? n : volume->size - offset;
-	memcpy(buf, volume->now + offset, *ret_n);
-	return 0;
-}
-
-static void free_reader(struct store_reader *reader)
-{
-	free(reader);
-}
-
-static const struct store_reader_ops reader_ops = {.read = read_bytes, .free = free_reader};
-
 static int open_reader(struct backup_source *base, struct store_reader **ret, struct cairn_err *err)
 {
-	struct reader *reader = calloc(1, sizeof(*reader));
+	const struct volume *volume = (struct volume *)base;
 
 	(void)err;
-	assert_non_null(reader);
-	reader->base.ops = &reader_ops;
-	reader->volume = (struct volume *)base;
-	*ret = &reader->base;
+	*ret = memory_reader_new(volume->now, volume->size);
 	return 0;
 }
 
@@ -192,6 +168,14 @@ static uint64_t back_up(struct repofix *fix, struct volume *volume, uint64_t seg
 	memcpy(volume->before, volume->now, MORE);
 	snprintf(volume->last, sizeof(volume->last), "%s", volume->name);
 	return stats.blobs_new;
+}
+
+/* The first backup of a new volume on a machine that keeps a cache. */
+static void back_up_cached(struct repofix *fix, struct volume *volume, struct backup_result *ret)
+{
+	volume_init(volume);
+	volume->cached = true;
+	back_up(fix, volume, SEGMENT, ret);
 }
 
 static void assert_read_back(struct repofix *fix, const struct volume *volume,
@@ -453,9 +437,7 @@ static void a_damaged_cache_costs_no_parent(void **state)
 	cairn_cleanup(volume_done) struct volume volume;
 	struct backup_result result;
 
-	volume_init(&volume);
-	volume.cached = true;
-	back_up(fix, &volume, SEGMENT, &result);
+	back_up_cached(fix, &volume, &result);
 	for (size_t i = 0; i < PIECES && spoil_cache(fix, i); i++) {
 		change_block(&volume, 5, 300 + i);
 		back_up(fix, &volume, 0, &result);
@@ -474,9 +456,7 @@ static void a_cache_saves_requests_and_changes_nothing(void **state)
 	struct backup_result result;
 	struct repo_stats stats;
 
-	volume_init(&volume);
-	volume.cached = true;
-	back_up(fix, &volume, SEGMENT, &result);
+	back_up_cached(fix, &volume, &result);
 	for (uint64_t round = 1; round < 6; round++) {
 		change_block(&volume, 5, 400 + round);
 		change_block(&volume, SIZE / BLOCK / 2 + round * 7, 500 + round);
@@ -487,16 +467,134 @@ static void a_cache_saves_requests_and_changes_nothing(void **state)
 		assert_restored(fix, &volume, &result.id, true);
 		back_up(fix, &volume, 0, &result);
 		repo_get_stats(fix->repo, &stats);
-		/* Key, config and lock 6, listings 3, cached index files that are checked 2,
-		 * packs, index and snapshot 4, the lock 2. */
-		assert_int_equal(stats.requests, 17);
+		/* A listing, key and config 3, the lock 2, listings 3, packs, index and snapshot
+		 * 4, the lock 1; two index files that the cache stands for. One more if saving the
+		 * snapshot took long. */
+		assert_in_range(stats.requests, 15, 16);
 	}
 	assert_restored(fix, &volume, &result.id, true);
+}
+
+/* Flips a bit of every index file in the store: their names and lengths stay. */
+static void spoil_indexes(const struct repofix *fix)
+{
+	char dir[128], path[512];
+	const struct dirent *entry;
+	DIR *d;
+
+	snprintf(dir, sizeof(dir), "%s/index", fix->path);
+	d = opendir(dir);
+	assert_non_null(d);
+	while ((entry = readdir(d))) {
+		cairn_auto_fd int fd = -1;
+		uint8_t byte;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
+		assert_int_equal(chmod(path, 0600), 0);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		assert_true(fd >= 0);
+		assert_int_equal(pread(fd, &byte, 1, 40), 1);
+		byte ^= 1;
+		assert_int_equal(pwrite(fd, &byte, 1, 40), 1);
+	}
+	closedir(d);
+}
+
+/* Only this machine's cache could restore it: no success, even if nothing changed. */
+static void a_damaged_index_is_not_hidden_by_the_cache(void **state)
+{
+	struct repofix *fix = *state;
+	struct backup_create_options options = {.version = "test", .threads = 1};
+	cairn_cleanup(volume_done) struct volume volume;
+	struct backup_result result;
+	struct cairn_err err = {0};
+
+	back_up_cached(fix, &volume, &result);
+	back_up(fix, &volume, 0, &result);
+	spoil_indexes(fix);
+	open_repo(fix, true);
+	assert_int_equal(backup_create(fix->repo, &volume.base, &options, &result, &err),
+			 CAIRN_DATA_LOSS);
+}
+
+/* Stores so many packs of one small blob each that a backup without changes reads no index file. */
+static void add_packs(struct repofix *fix, size_t n)
+{
+	struct cairn_err err = {0};
+
+	open_repo(fix, true);
+	assert_ok(repo_load_index_cached(fix->repo, &err), &err);
+	fix->repo->pack_size = 1;
+	for (size_t i = 0; i < n; i++) {
+		uint8_t bytes[16];
+		struct repo_id id;
+
+		repofix_bytes(10000 + i, bytes, sizeof(bytes));
+		assert_ok(repo_blob_put(fix->repo, REPO_BLOB_DATA, bytes, sizeof(bytes), &id, NULL,
+					&err),
+			  &err);
+	}
+	assert_ok(repo_flush(fix->repo, &err), &err);
+	repo_cache_save(fix->repo);
+}
+
+/* Removes the largest pack, which holds chunks of the volume. Returns how many packs there were. */
+static size_t remove_largest(const struct repofix *fix)
+{
+	char dir[128], path[512], largest[512] = "";
+	const struct dirent *entry;
+	off_t size = 0;
+	size_t n = 0;
+
+	for (unsigned i = 0; i < 256; i++) {
+		DIR *d;
+
+		snprintf(dir, sizeof(dir), "%s/data/%02x", fix->path, i);
+		d = opendir(dir);
+		while (d && (entry = readdir(d))) {
+			struct stat st;
+
+			snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
+			if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+				continue;
+			n++;
+			if (st.st_size > size) {
+				size = st.st_size;
+				memcpy(largest, path, sizeof(path));
+			}
+		}
+		if (d)
+			closedir(d);
+	}
+	assert_int_equal(unlink(largest), 0);
+	return n;
+}
+
+/* An index in a cache names the pack, and nothing changed that would make the backup read it. */
+static void a_lost_pack_is_found_among_any_number(void **state)
+{
+	struct repofix *fix = *state;
+	cairn_cleanup(volume_done) struct volume volume;
+	struct backup_result result;
+
+	back_up_cached(fix, &volume, &result);
+	add_packs(fix, REPO_CACHE_CHECK_PACKS + 1);
+	back_up(fix, &volume, 0, &result);
+	assert_int_equal(result.packs_gone, 0);
+	assert_true(remove_largest(fix) > REPO_CACHE_CHECK_PACKS);
+	back_up(fix, &volume, 0, &result);
+	assert_int_equal(result.packs_gone, 1);
+	assert_int_equal(result.bytes_changed, 0);
+	assert_read_back(fix, &volume, &result.id, true);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_lost_pack_is_found_among_any_number,
+						repofix_setup, repofix_teardown),
 		cmocka_unit_test_setup_teardown(only_what_changed_is_stored_again, repofix_setup,
 						repofix_teardown),
 		cmocka_unit_test_setup_teardown(a_volume_grows_by_segments_and_groups,
@@ -512,6 +610,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_damaged_cache_costs_no_parent, repofix_setup,
 						repofix_teardown),
 		cmocka_unit_test_setup_teardown(a_cache_saves_requests_and_changes_nothing,
+						repofix_setup, repofix_teardown),
+		cmocka_unit_test_setup_teardown(a_damaged_index_is_not_hidden_by_the_cache,
 						repofix_setup, repofix_teardown),
 	};
 

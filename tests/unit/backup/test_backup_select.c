@@ -211,8 +211,8 @@ static void a_volume_of_another_pool_is_another(void **state)
 	assert_int_equal(code_of(fix, by_name, &first), 0);
 	save_one(fix, &second);
 	assert_int_equal(backup_select(fix->repo, &by_name, &found, &err), CAIRN_INVALID);
-	assert_non_null(strstr(err.msg, "data on a (id vol-7, pool aaaa1)"));
-	assert_non_null(strstr(err.msg, "data on a (id vol-8, pool bbbb2)"));
+	assert_non_null(strstr(err.msg, "data on a (id vol-7, pool aaaa1 in /a)"));
+	assert_non_null(strstr(err.msg, "data on a (id vol-8, pool bbbb2 in /b)"));
 	assert_int_equal(
 		code_of(fix, (struct backup_choice){.name = "latest", .volume = "data"}, NULL),
 		CAIRN_INVALID);
@@ -269,6 +269,52 @@ static void pools_that_take_turns_stay_apart(void **state)
 		code_of(fix, (struct backup_choice){.name = "data", .pool = "bbbb2"}, &second), 0);
 }
 
+static size_t count_subjects(struct repofix *fix, enum backup_subject_use use)
+{
+	cairn_cleanup(repo_snapshot_list_done) struct repo_snapshot_list list = {0};
+	cairn_auto_free size_t *subjects = NULL;
+	struct cairn_err err = {0};
+	size_t n = 0;
+
+	assert_ok(repo_snapshot_list(fix->repo, &list, &err), &err);
+	assert_ok(backup_subject_number(list.items, list.n, use, &subjects, &err), &err);
+	for (size_t i = 0; i < list.n; i++) {
+		bool first = true;
+
+		for (size_t k = 0; k < i; k++)
+			first = first && subjects[k] != subjects[i];
+		n += first;
+	}
+	return n;
+}
+
+/* A copied pool has the ids of its original. Until both have newer backups, it may have been
+ * moved, but nothing of the other directory may be forgotten for it. */
+static void a_copied_pool_is_another(void **state)
+{
+	struct made here = {"data", "vol-1", "wednesday", "a", 400, {{0}}, "aaaa1", "/pool"};
+	struct made there = {"data", "vol-1", "thursday", "a", 500, {{0}}, "aaaa1", "/copy"};
+	struct made again = {"data", "vol-1", "friday", "a", 600, {{0}}, "aaaa1", "/pool"};
+	struct backup_choice by_name = {.name = "data"};
+	struct repofix *fix = *state;
+
+	save_all(fix);
+	save_one(fix, &here);
+	assert_int_equal(count_subjects(fix, BACKUP_SUBJECT_TO_FORGET), 2); /* data, logs */
+	save_one(fix, &there);
+	assert_int_equal(code_of(fix, by_name, &there), 0);
+	assert_int_equal(count_subjects(fix, BACKUP_SUBJECT_TO_FIND), 2);
+	/* data1 and data2 record no pool and could be of either. */
+	assert_int_equal(count_subjects(fix, BACKUP_SUBJECT_TO_FORGET), 4);
+	save_one(fix, &again);
+	assert_int_equal(code_of(fix, by_name, NULL), CAIRN_INVALID);
+	assert_int_equal(
+		code_of(fix, (struct backup_choice){.name = "data", .pool = "/copy"}, &there), 0);
+	assert_int_equal(
+		code_of(fix, (struct backup_choice){.name = "data", .pool = "/pool"}, &again), 0);
+	assert_int_equal(count_subjects(fix, BACKUP_SUBJECT_TO_FIND), 4);
+}
+
 /* data1 and data2, which record no pool, are of vol-1. */
 static void backups_without_a_pool_follow_their_volume(void **state)
 {
@@ -286,7 +332,9 @@ static void backups_without_a_pool_follow_their_volume(void **state)
 	save_one(fix, &second);
 	save_one(fix, &stray);
 	assert_ok(repo_snapshot_list(fix->repo, &list, &err), &err);
-	assert_ok(backup_subject_number(list.items, list.n, &subjects, &err), &err);
+	assert_ok(
+		backup_subject_number(list.items, list.n, BACKUP_SUBJECT_TO_FIND, &subjects, &err),
+		&err);
 	for (size_t i = 0; i < list.n; i++) {
 		of_first += subjects[i] == subjects[0];
 		of_second += subjects[i] == subjects[4];
@@ -389,6 +437,7 @@ int main(void)
 		with_repo(a_volume_of_another_pool_is_another),
 		with_repo(a_pool_that_was_made_again_goes_on),
 		with_repo(pools_that_take_turns_stay_apart),
+		with_repo(a_copied_pool_is_another),
 		with_repo(backups_without_a_pool_follow_their_volume),
 		with_repo(a_file_and_a_volume_of_one_name_are_two),
 		with_repo(a_foreign_snapshot_counts),

@@ -59,11 +59,20 @@ static int empty_scratch(void **state)
 	return access(pool, F_OK) == 0 ? pool_destroy(pool, NULL) : 0;
 }
 
-static int open_new(struct target *ret, struct cairn_err *err)
+static int try_new(struct target *ret, struct cairn_err *err)
 {
 	struct target_spec spec = {.to = path, .size = SIZE, .backup = "b1"};
 
 	return backup_target_open(&spec, ret, err);
+}
+
+static struct target open_new(void)
+{
+	struct target target = TARGET_NONE;
+	struct cairn_err err = {0};
+
+	assert_ok(try_new(&target, &err), &err);
+	return target;
 }
 
 static void put(const char *name, const char *text)
@@ -87,28 +96,32 @@ static void assert_file(const char *name, const char *text, size_t n)
 		assert_int_equal(data[i], 0);
 }
 
+static void finish(struct target *target)
+{
+	struct cairn_err err = {0};
+
+	assert_ok(backup_target_finish(target, &err), &err);
+	backup_target_done(target);
+}
+
 static void a_new_file_appears_when_it_is_whole(void **state)
 {
-	struct target target;
+	struct target target = open_new();
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(open_new(&target, &err), &err);
 	assert_ok(backup_target_write(&target, "whole", 5, 0, &err), &err);
 	assert_int_not_equal(access(path, F_OK), 0);
-	assert_ok(backup_target_finish(&target, &err), &err);
-	backup_target_done(&target);
+	finish(&target);
 	assert_file(path, "whole", SIZE);
 	assert_int_not_equal(access(partial, F_OK), 0);
 }
 
 static void what_is_not_finished_is_taken_away(void **state)
 {
-	struct target target;
-	struct cairn_err err = {0};
+	struct target target = open_new();
 
 	(void)state;
-	assert_ok(open_new(&target, &err), &err);
 	backup_target_done(&target);
 	assert_int_not_equal(access(path, F_OK), 0);
 	assert_int_not_equal(access(partial, F_OK), 0);
@@ -121,14 +134,13 @@ static void what_a_killed_one_left_is_taken_up(void **state)
 
 	(void)state;
 	put(partial, "half");
-	assert_ok(open_new(&target, &err), &err);
+	target = open_new();
 	assert_true(target.resumes);
 	assert_true(target.unfinished);
 	assert_false(target.fresh);
 	assert_ok(backup_target_write(&target, "w", 1, 0, &err), &err);
 	assert_ok(backup_target_zero(&target, 1, SIZE - 1, &err), &err);
-	assert_ok(backup_target_finish(&target, &err), &err);
-	backup_target_done(&target);
+	finish(&target);
 	assert_file(path, "w", SIZE);
 }
 
@@ -136,30 +148,27 @@ static void a_file_of_the_users_beside_it_is_left_alone(void **state)
 {
 	char theirs[112];
 	struct target target;
-	struct cairn_err err = {0};
 
 	(void)state;
 	snprintf(theirs, sizeof(theirs), "%s.partial", path);
 	put(theirs, "theirs");
-	assert_ok(open_new(&target, &err), &err);
-	assert_ok(backup_target_finish(&target, &err), &err);
-	backup_target_done(&target);
+	target = open_new();
+	finish(&target);
 	assert_file(theirs, "theirs", 6);
 	unlink(theirs);
 }
 
 static void what_is_left_is_there_and_taken_up(void **state)
 {
-	struct target target;
+	struct target target = open_new();
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(open_new(&target, &err), &err);
 	assert_ok(backup_target_write(&target, "half", 4, 0, &err), &err);
 	assert_true(backup_target_leave(&target));
 	backup_target_done(&target);
 	assert_file(partial, "half", SIZE);
-	assert_ok(open_new(&target, &err), &err);
+	target = open_new();
 	assert_true(target.resumes);
 	backup_target_done(&target);
 }
@@ -202,8 +211,7 @@ static void a_file_that_is_written_over_is_marked_until_it_is_whole(void **state
 	assert_ok(backup_target_hold(&target, &err), &err);
 	assert_ok(backup_target_write(&target, "whole", 5, 0, &err), &err);
 	assert_ok(backup_target_mark_replace(&target, &err), &err);
-	assert_ok(backup_target_finish(&target, &err), &err);
-	backup_target_done(&target);
+	finish(&target);
 	assert_file(path, "whole", SIZE);
 }
 
@@ -285,8 +293,7 @@ static void the_beginning_is_put_together_from_all_writes(void **state)
 	assert_ok(backup_target_write(&target, want + 4000, sizeof(want) - 4000, 4000, &err), &err);
 	assert_ok(backup_target_write(&target, want, 1000, 0, &err), &err);
 	assert_ok(backup_target_mark_replace(&target, &err), &err);
-	assert_ok(backup_target_finish(&target, &err), &err);
-	backup_target_done(&target);
+	finish(&target);
 	assert_ok(cairn_file_read(AT_FDCWD, path, sizeof(want), &got, &n, &err), &err);
 	assert_int_equal(n, sizeof(want));
 	assert_memory_equal(got, want, n);
@@ -298,22 +305,21 @@ static void two_do_not_write_one_file(void **state)
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(open_new(&first, &err), &err);
-	assert_code(open_new(&second, &err), CAIRN_ABORTED);
+	assert_ok(try_new(&first, &err), &err);
+	assert_code(try_new(&second, &err), CAIRN_ABORTED);
 	assert_ok(backup_target_write(&first, "first", 5, 0, &err), &err);
 	assert_ok(backup_target_finish(&first, &err), &err);
 	backup_target_done(&first);
 	assert_file(path, "first", SIZE);
-	assert_code(open_new(&second, &err), CAIRN_EXISTS);
+	assert_code(try_new(&second, &err), CAIRN_EXISTS);
 }
 
 static void a_file_that_came_meanwhile_stays(void **state)
 {
-	struct target target;
+	struct target target = open_new();
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(open_new(&target, &err), &err);
 	put(path, "theirs");
 	assert_code(backup_target_finish(&target, &err), CAIRN_EXISTS);
 	backup_target_done(&target);
@@ -321,17 +327,29 @@ static void a_file_that_came_meanwhile_stays(void **state)
 	assert_int_not_equal(access(partial, F_OK), 0);
 }
 
-static void open_pool(struct pool **ret)
+static struct pool *open_pool(void)
 {
 	static char dir[96];
 	struct pool_create_spec make = {.dir = dir, .backend = POOL_BACKEND_COPY};
 	struct pool_open_spec spec = {.dir = dir};
 	struct pool_create_result made;
+	struct pool *pool = NULL;
 	struct cairn_err err = {0};
 
 	snprintf(dir, sizeof(dir), "%s/pool", scratch);
 	assert_ok(pool_create(&make, &made, &err), &err);
-	assert_ok(pool_open(&spec, ret, &err), &err);
+	assert_ok(pool_open(&spec, &pool, &err), &err);
+	return pool;
+}
+
+static struct target_spec overwriting(struct pool *pool)
+{
+	return (struct target_spec){.to = "data",
+				    .size = 1 << 20,
+				    .overwrite = true,
+				    .other_volume = true,
+				    .backup = "b1",
+				    .pool = pool};
 }
 
 /* Whoever attaches it waits for that lock, for half a minute. */
@@ -349,18 +367,12 @@ static void assert_file_is_locked(struct pool *pool)
 
 static void nobody_is_at_a_volume_that_is_restored_to(void **state)
 {
-	cairn_cleanup(pool_closep) struct pool *pool = NULL;
-	struct target_spec spec = {.to = "data",
-				   .size = 1 << 20,
-				   .overwrite = true,
-				   .other_volume = true,
-				   .backup = "b1"};
+	cairn_cleanup(pool_closep) struct pool *pool = open_pool();
+	struct target_spec spec = overwriting(pool);
 	struct pool_volume volume;
 	struct cairn_err err = {0};
 
 	(void)state;
-	open_pool(&pool);
-	spec.pool = pool;
 	for (int turn = 0; turn < 2; turn++) { /* a new one, and that again */
 		struct target target = TARGET_NONE;
 
@@ -398,20 +410,14 @@ static void replace_volume_file(struct pool *pool)
 
 static void nothing_is_restored_to_a_file_that_lost_its_name(void **state)
 {
-	cairn_cleanup(pool_closep) struct pool *pool = NULL;
+	cairn_cleanup(pool_closep) struct pool *pool = open_pool();
 	cairn_cleanup(backup_target_done) struct target target = TARGET_NONE;
 	struct pool_volume_spec make = {.name = "data", .size = 1 << 20};
-	struct target_spec spec = {.to = "data",
-				   .size = 1 << 20,
-				   .overwrite = true,
-				   .other_volume = true,
-				   .backup = "b1"};
+	struct target_spec spec = overwriting(pool);
 	struct pool_volume volume;
 	struct cairn_err err = {0};
 
 	(void)state;
-	open_pool(&pool);
-	spec.pool = pool;
 	assert_ok(pool_volume_create(pool, &make, &volume, &err), &err);
 	assert_ok(backup_target_open(&spec, &target, &err), &err);
 	replace_volume_file(pool);
@@ -420,14 +426,13 @@ static void nothing_is_restored_to_a_file_that_lost_its_name(void **state)
 
 static void a_volume_that_is_not_finished_is_taken_away(void **state)
 {
-	cairn_cleanup(pool_closep) struct pool *pool = NULL;
+	cairn_cleanup(pool_closep) struct pool *pool = open_pool();
 	struct target_spec spec = {.to = "data", .size = 1 << 20, .backup = "b1"};
 	struct target target = TARGET_NONE;
 	struct pool_volume volume;
 	struct cairn_err err = {0};
 
 	(void)state;
-	open_pool(&pool);
 	spec.pool = pool;
 	assert_ok(backup_target_open(&spec, &target, &err), &err);
 	backup_target_done(&target);
@@ -446,7 +451,7 @@ static void *take_away(void *arg)
  * take up the volume that the other is about to delete. */
 static void a_volume_that_is_taken_away_is_not_taken_up(void **state)
 {
-	cairn_cleanup(pool_closep) struct pool *pool = NULL;
+	cairn_cleanup(pool_closep) struct pool *pool = open_pool();
 	cairn_cleanup(pool_closep) struct pool *deleter = NULL;
 	struct target_spec spec = {.to = "data", .size = 1 << 20, .backup = "b1"};
 	struct target target = TARGET_NONE;
@@ -457,7 +462,6 @@ static void a_volume_that_is_taken_away_is_not_taken_up(void **state)
 	pthread_t thread;
 
 	(void)state;
-	open_pool(&pool);
 	snprintf(dir, sizeof(dir), "%s/pool", scratch);
 	assert_ok(pool_open(&(struct pool_open_spec){.dir = dir, .lock_wait_ms = DELETER_WAIT_MS},
 			    &deleter, &err),
@@ -488,7 +492,7 @@ static void zeros_behind_the_end_are_not_verified(void **state)
 		struct target target;
 		struct cairn_err err = {0};
 
-		assert_ok(open_new(&target, &err), &err);
+		target = open_new();
 		assert_ok(backup_chunk_map_add(&map, CHUNK_ZERO, NULL, SIZE, &err), &err);
 		assert_int_equal(ftruncate(target.fd, cases[i].size), 0);
 		assert_int_equal(backup_restore_verify(&target, &map, 1, NULL, &err),

@@ -14,31 +14,9 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "scratch_dir.h"
 
-static char dir[64];
-static int dir_fd;
-
-static int make_dir(void **state)
-{
-	(void)state;
-	scratch_template(dir, "io");
-	if (!mkdtemp(dir))
-		return -1;
-	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return dir_fd < 0 ? -1 : 0;
-}
-
-static int remove_dir(void **state)
-{
-	(void)state;
-	unlinkat(dir_fd, "file", 0);
-	unlinkat(dir_fd, "file.tmp", 0);
-	unlinkat(dir_fd, "sub", AT_REMOVEDIR);
-	close(dir_fd);
-	return rmdir(dir);
-}
-
-#define io_test(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
+#define io_test(f) cmocka_unit_test_setup_teardown(f, scratch_dir_make, scratch_dir_remove)
 
 static void assert_holds(const char *want)
 {
@@ -46,7 +24,7 @@ static void assert_holds(const char *want)
 	struct cairn_err err = {0};
 	size_t len = 0;
 
-	assert_ok(cairn_file_read(dir_fd, "file", 1 << 20, &data, &len, &err), &err);
+	assert_ok(cairn_file_read(scratch_dir_fd, "file", 1 << 20, &data, &len, &err), &err);
 	assert_int_equal(len, strlen(want));
 	assert_string_equal(data, want);
 }
@@ -57,25 +35,26 @@ static void a_file_is_replaced_whole(void **state)
 	struct stat st;
 
 	(void)state;
-	assert_ok(cairn_file_replace(dir_fd, "file", "first", 5, &err), &err);
+	assert_ok(cairn_file_replace(scratch_dir_fd, "file", "first", 5, &err), &err);
 	assert_holds("first");
-	assert_int_equal(fstatat(dir_fd, "file", &st, 0), 0);
+	assert_int_equal(fstatat(scratch_dir_fd, "file", &st, 0), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
-	assert_ok(cairn_file_replace(dir_fd, "file", "2", 1, &err), &err);
+	assert_ok(cairn_file_replace(scratch_dir_fd, "file", "2", 1, &err), &err);
 	assert_holds("2");
-	assert_ok(cairn_file_replace(dir_fd, "file", NULL, 0, &err), &err);
+	assert_ok(cairn_file_replace(scratch_dir_fd, "file", NULL, 0, &err), &err);
 	assert_holds("");
-	assert_int_equal(faccessat(dir_fd, "file.tmp", F_OK, 0), -1);
+	assert_int_equal(faccessat(scratch_dir_fd, "file.tmp", F_OK, 0), -1);
 }
 
 static void a_leftover_temporary_file_is_overwritten(void **state)
 {
-	cairn_auto_fd int fd = openat(dir_fd, "file.tmp", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	cairn_auto_fd int fd =
+		openat(scratch_dir_fd, "file.tmp", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	struct cairn_err err = {0};
 
 	(void)state;
 	assert_int_equal(cairn_write_full(fd, "a long leftover", 15), 0);
-	assert_ok(cairn_file_replace(dir_fd, "file", "new", 3, &err), &err);
+	assert_ok(cairn_file_replace(scratch_dir_fd, "file", "new", 3, &err), &err);
 	assert_holds("new");
 }
 
@@ -84,15 +63,15 @@ static void a_failed_replace_keeps_the_old_bytes(void **state)
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(cairn_file_replace(dir_fd, "file", "old", 3, &err), &err);
+	assert_ok(cairn_file_replace(scratch_dir_fd, "file", "old", 3, &err), &err);
 	cairn_mem_fail_at(1, 0);
-	assert_code(cairn_file_replace(dir_fd, "file", "new", 3, &err), CAIRN_NO_SPACE);
+	assert_code(cairn_file_replace(scratch_dir_fd, "file", "new", 3, &err), CAIRN_NO_SPACE);
 	cairn_mem_fail_at(0, 0);
 	assert_holds("old");
-	assert_int_equal(mkdirat(dir_fd, "sub", 0700), 0);
-	assert_true(cairn_file_replace(dir_fd, "sub", "new", 3, &err) < 0);
-	assert_int_equal(faccessat(dir_fd, "sub.tmp", F_OK, 0), -1);
-	assert_code(cairn_file_replace(dir_fd, "none/file", "x", 1, &err), CAIRN_NOT_FOUND);
+	assert_int_equal(mkdirat(scratch_dir_fd, "sub", 0700), 0);
+	assert_true(cairn_file_replace(scratch_dir_fd, "sub", "new", 3, &err) < 0);
+	assert_int_equal(faccessat(scratch_dir_fd, "sub.tmp", F_OK, 0), -1);
+	assert_code(cairn_file_replace(scratch_dir_fd, "none/file", "x", 1, &err), CAIRN_NOT_FOUND);
 }
 
 static void a_file_is_read_up_to_its_limit(void **state)
@@ -103,13 +82,14 @@ static void a_file_is_read_up_to_its_limit(void **state)
 	} cases[] = {{0, CAIRN_RANGE}, {9, CAIRN_RANGE}, {10, 0}, {11, 0}, {SIZE_MAX, 0}};
 
 	(void)state;
-	assert_int_equal(cairn_file_replace(dir_fd, "file", "0123456789", 10, NULL), 0);
+	assert_int_equal(cairn_file_replace(scratch_dir_fd, "file", "0123456789", 10, NULL), 0);
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		char *data = NULL;
 		size_t len = 99;
 
-		assert_code(cairn_file_read(dir_fd, "file", cases[i].max, &data, &len, NULL),
-			    cases[i].code);
+		assert_code(
+			cairn_file_read(scratch_dir_fd, "file", cases[i].max, &data, &len, NULL),
+			cases[i].code);
 		assert_int_equal(len, cases[i].code ? 99 : 10);
 		assert_int_equal(data == NULL, cases[i].code != 0);
 		free(data);
@@ -117,8 +97,10 @@ static void a_file_is_read_up_to_its_limit(void **state)
 	char *data;
 	size_t len;
 
-	assert_code(cairn_file_read(dir_fd, "none", 10, &data, &len, NULL), CAIRN_NOT_FOUND);
-	assert_code(cairn_file_read(dir_fd, ".", 1 << 20, &data, &len, NULL), CAIRN_PRECONDITION);
+	assert_code(cairn_file_read(scratch_dir_fd, "none", 10, &data, &len, NULL),
+		    CAIRN_NOT_FOUND);
+	assert_code(cairn_file_read(scratch_dir_fd, ".", 1 << 20, &data, &len, NULL),
+		    CAIRN_PRECONDITION);
 }
 
 /* procfs says that its files have no bytes. */
@@ -144,14 +126,14 @@ static void reading_survives_short_memory(void **state)
 	size_t n;
 
 	(void)state;
-	assert_int_equal(cairn_file_replace(dir_fd, "file", "0123456789", 10, NULL), 0);
+	assert_int_equal(cairn_file_replace(scratch_dir_fd, "file", "0123456789", 10, NULL), 0);
 	for (n = 1; n < 10; n++) {
 		char *data = NULL;
 		size_t len;
 		int rc;
 
 		cairn_mem_fail_at(n, 0);
-		rc = cairn_file_read(dir_fd, "file", 100, &data, &len, NULL);
+		rc = cairn_file_read(scratch_dir_fd, "file", 100, &data, &len, NULL);
 		cairn_mem_fail_at(0, 0);
 		free(data);
 		if (rc == 0)
@@ -163,7 +145,7 @@ static void reading_survives_short_memory(void **state)
 
 static void reads_end_early_only_at_the_end(void **state)
 {
-	cairn_auto_fd int fd = openat(dir_fd, "file", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	cairn_auto_fd int fd = openat(scratch_dir_fd, "file", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	char buf[32];
 
 	(void)state;
@@ -213,11 +195,11 @@ static void a_directory_may_be_there_already(void **state)
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(cairn_make_dir(dir_fd, "sub", 0700, &err), &err);
-	assert_ok(cairn_make_dir(dir_fd, "sub", 0700, &err), &err);
-	assert_int_equal(cairn_file_replace(dir_fd, "file", "x", 1, NULL), 0);
-	assert_code(cairn_make_dir(dir_fd, "file", 0700, &err), CAIRN_EXISTS);
-	assert_code(cairn_make_dir(dir_fd, "none/sub", 0700, &err), CAIRN_NOT_FOUND);
+	assert_ok(cairn_make_dir(scratch_dir_fd, "sub", 0700, &err), &err);
+	assert_ok(cairn_make_dir(scratch_dir_fd, "sub", 0700, &err), &err);
+	assert_int_equal(cairn_file_replace(scratch_dir_fd, "file", "x", 1, NULL), 0);
+	assert_code(cairn_make_dir(scratch_dir_fd, "file", 0700, &err), CAIRN_EXISTS);
+	assert_code(cairn_make_dir(scratch_dir_fd, "none/sub", 0700, &err), CAIRN_NOT_FOUND);
 	assert_true(cairn_sync_dir(-1, "x", &err) < 0);
 }
 
@@ -232,33 +214,36 @@ static void links_and_fifos_are_neither_followed_nor_waited_for(void **state)
 	int fd;
 
 	(void)state;
-	assert_int_equal(cairn_file_replace(dir_fd, "victim", "precious", 8, NULL), 0);
-	assert_int_equal(symlinkat("victim", dir_fd, "link"), 0);
-	assert_int_equal(symlinkat("victim", dir_fd, "file.tmp"), 0);
-	assert_int_equal(mkfifoat(dir_fd, "fifo", 0600), 0);
-	assert_int_equal(mkdirat(dir_fd, "sub", 0700), 0);
+	assert_int_equal(cairn_file_replace(scratch_dir_fd, "victim", "precious", 8, NULL), 0);
+	assert_int_equal(symlinkat("victim", scratch_dir_fd, "link"), 0);
+	assert_int_equal(symlinkat("victim", scratch_dir_fd, "file.tmp"), 0);
+	assert_int_equal(mkfifoat(scratch_dir_fd, "fifo", 0600), 0);
+	assert_int_equal(mkdirat(scratch_dir_fd, "sub", 0700), 0);
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		assert_code(cairn_open_regular(dir_fd, names[i], O_RDONLY, 0, &fd, &err),
+		assert_code(cairn_open_regular(scratch_dir_fd, names[i], O_RDONLY, 0, &fd, &err),
 			    CAIRN_PRECONDITION);
-		assert_code(cairn_open_regular(dir_fd, names[i], O_RDWR | O_CREAT, 0600, &fd, &err),
+		assert_code(cairn_open_regular(scratch_dir_fd, names[i], O_RDWR | O_CREAT, 0600,
+					       &fd, &err),
 			    CAIRN_PRECONDITION);
-		assert_code(cairn_file_read_regular(dir_fd, names[i], 9, &data, &len, &err),
+		assert_code(cairn_file_read_regular(scratch_dir_fd, names[i], 9, &data, &len, &err),
 			    CAIRN_PRECONDITION);
 	}
-	assert_code(cairn_file_read(dir_fd, "fifo", 9, &data, &len, &err), CAIRN_PRECONDITION);
-	assert_code(cairn_open_readable(dir_fd, "fifo", &fd, &err), CAIRN_PRECONDITION);
-	assert_ok(cairn_open_readable(dir_fd, "link", &fd, &err), &err);
+	assert_code(cairn_file_read(scratch_dir_fd, "fifo", 9, &data, &len, &err),
+		    CAIRN_PRECONDITION);
+	assert_code(cairn_open_readable(scratch_dir_fd, "fifo", &fd, &err), CAIRN_PRECONDITION);
+	assert_ok(cairn_open_readable(scratch_dir_fd, "link", &fd, &err), &err);
 	close(fd);
-	assert_code(cairn_open_regular(dir_fd, "none", O_RDONLY, 0, &fd, &err), CAIRN_NOT_FOUND);
-	assert_ok(cairn_file_replace(dir_fd, "file", "new", 3, &err), &err);
-	assert_ok(cairn_file_read_regular(dir_fd, "victim", 9, &data, &len, &err), &err);
+	assert_code(cairn_open_regular(scratch_dir_fd, "none", O_RDONLY, 0, &fd, &err),
+		    CAIRN_NOT_FOUND);
+	assert_ok(cairn_file_replace(scratch_dir_fd, "file", "new", 3, &err), &err);
+	assert_ok(cairn_file_read_regular(scratch_dir_fd, "victim", 9, &data, &len, &err), &err);
 	assert_string_equal(data, "precious");
 	free(data);
-	assert_int_equal(fstatat(dir_fd, "file", &st, AT_SYMLINK_NOFOLLOW), 0);
+	assert_int_equal(fstatat(scratch_dir_fd, "file", &st, AT_SYMLINK_NOFOLLOW), 0);
 	assert_true(S_ISREG(st.st_mode));
-	unlinkat(dir_fd, "link", 0);
-	unlinkat(dir_fd, "fifo", 0);
-	unlinkat(dir_fd, "victim", 0);
+	unlinkat(scratch_dir_fd, "link", 0);
+	unlinkat(scratch_dir_fd, "fifo", 0);
+	unlinkat(scratch_dir_fd, "victim", 0);
 }
 
 int main(void)

@@ -13,33 +13,13 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/lock.h"
+#include "scratch_dir.h"
 
-static char dir[64];
-static int dir_fd;
-
-static int make_dir(void **state)
-{
-	(void)state;
-	scratch_template(dir, "lock");
-	if (!mkdtemp(dir))
-		return -1;
-	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return dir_fd < 0 ? -1 : 0;
-}
-
-static int remove_dir(void **state)
-{
-	(void)state;
-	unlinkat(dir_fd, "lock", 0);
-	close(dir_fd);
-	return rmdir(dir);
-}
-
-#define lock_test(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
+#define lock_test(f) cmocka_unit_test_setup_teardown(f, scratch_dir_make, scratch_dir_remove)
 
 static int lock(uint64_t slot, bool exclusive, uint64_t wait_ms, int *ret_fd)
 {
-	return cairn_file_lock(dir_fd, "lock", slot, exclusive, wait_ms, ret_fd, NULL);
+	return cairn_file_lock(scratch_dir_fd, "lock", slot, exclusive, wait_ms, ret_fd, NULL);
 }
 
 static void holders_exclude_one_another_by_slot(void **state)
@@ -138,7 +118,8 @@ static void a_missing_directory_is_an_error(void **state)
 	int fd = -1;
 
 	(void)state;
-	assert_code(cairn_file_lock(dir_fd, "none/lock", 1, true, 0, &fd, &err), CAIRN_NOT_FOUND);
+	assert_code(cairn_file_lock(scratch_dir_fd, "none/lock", 1, true, 0, &fd, &err),
+		    CAIRN_NOT_FOUND);
 	assert_int_equal(fd, -1);
 }
 
@@ -166,7 +147,7 @@ static void who_may_only_read_may_share(void **state)
 	}
 	assert_int_equal(lock(1, false, 0, &fd), 0);
 	assert_int_equal(fchmod(fd, 0644), 0);
-	assert_int_equal(chmod(dir, 0755), 0);
+	assert_int_equal(chmod(scratch_dir, 0755), 0);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)

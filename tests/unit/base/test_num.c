@@ -206,9 +206,28 @@ static void digits_match_printf(void **state)
 	}
 }
 
+static void digits_are_taken_from_a_text(void **state)
+{
+	const char *text = "12 0x";
+	uint64_t value = 7;
+
+	(void)state;
+	assert_true(cairn_take_u64(&text, &value));
+	assert_int_equal(value, 12);
+	assert_string_equal(text, " 0x");
+	assert_false(cairn_take_u64(&text, &value));
+	assert_string_equal(text++, " 0x");
+	assert_true(cairn_take_u64(&text, &value));
+	assert_int_equal(value, 0);
+	text = "18446744073709551616";
+	assert_false(cairn_take_u64(&text, &value));
+	assert_int_equal(value, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(digits_are_taken_from_a_text),
 		cmocka_unit_test(whole_numbers_take_all_of_the_text_or_nothing),
 		cmocka_unit_test(signed_numbers_reach_both_ends),
 		cmocka_unit_test(sizes_have_binary_and_decimal_units),

@@ -63,6 +63,25 @@ static int answer(struct scripted_server *server, struct net_http *http, unsigne
 	return scripted_reply(http, strcmp(request->method, "POST") == 0 ? 201 : 200, NULL, body);
 }
 
+/* An API server with these objects, and a client of it. */
+struct world {
+	struct scripted_server server;
+	struct objects objects;
+	struct kube_client *kube;
+};
+
+static void world_start(struct world *w)
+{
+	scripted_start(&w->server, answer, &w->objects);
+	w->kube = scripted_client(&w->server, "token: x", NULL);
+}
+
+static void world_stop(struct world *w)
+{
+	kube_client_free(w->kube);
+	scripted_stop(&w->server);
+}
+
 #define SERVICE(address, audience, ca) \
 	"{\"spec\":{\"address\":" address ",\"audience\":" audience ",\"caCert\":" ca "}}"
 
@@ -83,27 +102,23 @@ static void a_service_is_taken_only_whole(void **state)
 		{SERVICE("\"a:1\"", "\"aud\"", "\"not base64!\""), CAIRN_INTERNAL},
 		{SERVICE("\"a:1\"", "\"aud\"", "\"AAAA\""), CAIRN_INTERNAL}, /* NUL bytes */
 	};
-	struct scripted_server server;
-	struct objects objects = {0};
-	struct kube_client *kube;
+	struct world w = {0};
 
 	(void)state;
-	scripted_start(&server, answer, &objects);
-	kube = scripted_client(&server, "token: x", NULL);
+	world_start(&w);
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct client_service service = {0};
 		struct cairn_err err = {0};
 
-		objects.service = cases[i].service;
-		if (client_discover_service(kube, NULL, "drv", &service, &err) != cases[i].code)
+		w.objects.service = cases[i].service;
+		if (client_discover_service(w.kube, NULL, "drv", &service, &err) != cases[i].code)
 			fail_msg("case %zu: %d %s", i, err.code, err.msg);
 		assert_int_equal(service.address != NULL, !cases[i].code);
 		if (!cases[i].code)
 			assert_memory_equal(service.ca_pem, "pem", 3);
 		client_service_done(&service);
 	}
-	kube_client_free(kube);
-	scripted_stop(&server);
+	world_stop(&w);
 }
 
 static void only_a_service_account_is_one(void **state)
@@ -118,27 +133,23 @@ static void only_a_service_account_is_one(void **state)
 		 CAIRN_INVALID},
 		{"{\"status\":{\"userInfo\":{\"username\":\"system:node:ns:me\"}}}", CAIRN_INVALID},
 	};
-	struct scripted_server server;
-	struct objects objects = {0};
-	struct kube_client *kube;
+	struct world w = {0};
 
 	(void)state;
-	scripted_start(&server, answer, &objects);
-	kube = scripted_client(&server, "token: x", NULL);
+	world_start(&w);
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct client_account account = {0};
 		struct cairn_err err = {0};
 
-		objects.user = cases[i].user;
-		assert_code(client_discover_account(kube, NULL, &account, &err), cases[i].code);
+		w.objects.user = cases[i].user;
+		assert_code(client_discover_account(w.kube, NULL, &account, &err), cases[i].code);
 		if (!cases[i].code) {
 			assert_string_equal(account.namespace_name, "ns");
 			assert_string_equal(account.name, "me");
 		}
 		client_account_done(&account);
 	}
-	kube_client_free(kube);
-	scripted_stop(&server);
+	world_stop(&w);
 }
 
 static void expect(struct client_tokens *tokens, const char *audience, enum client_token_need need,
@@ -157,35 +168,31 @@ static void a_token_is_used_again_until_half_its_life_or_a_break(void **state)
 {
 	const struct cairn_client_options options = {.service_account = "me",
 						     .service_account_namespace = "ns"};
-	struct scripted_server server;
-	struct objects objects = {.life_s = 600};
-	struct kube_client *kube;
+	struct world w = {.objects = {.life_s = 600}};
 	struct client_tokens tokens;
 
 	(void)state;
-	scripted_start(&server, answer, &objects);
-	kube = scripted_client(&server, "token: x", NULL);
-	client_tokens_init(&tokens, &options, kube);
+	world_start(&w);
+	client_tokens_init(&tokens, &options, w.kube);
 	expect(&tokens, "one", CLIENT_TOKEN_ANY, 0, "token-1");
 	expect(&tokens, "one", CLIENT_TOKEN_ANY, 0, "token-1");
 	expect(&tokens, "two", CLIENT_TOKEN_ANY, 0, "token-2");
 	expect(&tokens, "two", CLIENT_TOKEN_FRESH, 0, "token-3");
 	expect(&tokens, "two", CLIENT_TOKEN_REFUSED, 0, "token-4");
-	assert_non_null(strstr(server.seen[0].path, "/namespaces/ns/serviceaccounts/me/token"));
-	assert_non_null(strstr(server.seen[0].body, "\"one\""));
+	assert_non_null(strstr(w.server.seen[0].path, "/namespaces/ns/serviceaccounts/me/token"));
+	assert_non_null(strstr(w.server.seen[0].body, "\"one\""));
 
-	objects.token_status = 403; /* what is still good is used, unless it was refused */
+	w.objects.token_status = 403; /* what is still good is used, unless it was refused */
 	expect(&tokens, "two", CLIENT_TOKEN_FRESH, 0, "token-4");
 	expect(&tokens, "two", CLIENT_TOKEN_REFUSED, CAIRN_DENIED, NULL);
 	expect(&tokens, "three", CLIENT_TOKEN_ANY, CAIRN_DENIED, NULL);
 
-	objects.token_status = 0;
-	objects.life_s = 0; /* over as soon as it is here */
+	w.objects.token_status = 0;
+	w.objects.life_s = 0; /* over as soon as it is here */
 	expect(&tokens, "three", CLIENT_TOKEN_ANY, 0, "token-5");
 	expect(&tokens, "three", CLIENT_TOKEN_ANY, 0, "token-6");
 	client_tokens_done(&tokens);
-	kube_client_free(kube);
-	scripted_stop(&server);
+	world_stop(&w);
 }
 
 int main(void)

@@ -17,17 +17,26 @@
 #include "scripted_service.h"
 #include "tls_files.h"
 
+#define MAX_MESSAGES SCRIPTED_ALL
+
+/* What a listing returned. */
+struct seen {
+	uint64_t blocks, bytes, end;
+	struct cairn_listing_info info;
+	struct cairn_client_error error;
+};
+
 struct scene {
 	struct scripted_service service;
 	struct net_server *server;
 	struct net_tls *tls;
 	struct cairn_client *client;
 	char dir[64], address[128], ca[96], token_file[96];
+	struct cairn_listing_query query;
+	struct seen seen;
 	unsigned retries;
 	int last_code;
 };
-
-#define MAX_MESSAGES SCRIPTED_ALL
 
 static void make_tls(struct scene *s, struct cairn_err *err)
 {
@@ -55,6 +64,27 @@ static void make_tls(struct scene *s, struct cairn_err *err)
 		  err);
 }
 
+static void on_retry(void *arg, const struct cairn_client_error *why, uint64_t wait_ms)
+{
+	struct scene *s = arg;
+
+	(void)wait_ms;
+	s->retries++;
+	s->last_code = why->code;
+	assert_non_null(strstr(why->message, "")); /* is terminated */
+}
+
+static struct cairn_listing_query question(struct scene *s)
+{
+	return (struct cairn_listing_query){
+		.size = sizeof(struct cairn_listing_query),
+		.namespace_name = "ns",
+		.snapshot = "snap",
+		.on_retry = on_retry,
+		.on_retry_arg = s,
+	};
+}
+
 static void scene_start(struct scene *s, bool with_tls, const struct scripted_step *steps, size_t n)
 {
 	struct cairn_err err = {0};
@@ -62,6 +92,7 @@ static void scene_start(struct scene *s, bool with_tls, const struct scripted_st
 	uint16_t port;
 
 	memset(s, 0, sizeof(*s));
+	s->query = question(s);
 	scratch_template(s->dir, "listing");
 	assert_non_null(mkdtemp(s->dir));
 	scripted_service_init(&s->service);
@@ -96,6 +127,13 @@ static void scene_client(struct scene *s, struct cairn_client_options options)
 		fail_msg("%s", error.message);
 }
 
+/* Over a unix socket, with a fixed token. */
+static void scene_plain(struct scene *s, const struct scripted_step *steps, size_t n)
+{
+	scene_start(s, false, steps, n);
+	scene_client(s, (struct cairn_client_options){0});
+}
+
 static void scene_stop(struct scene *s)
 {
 	static const char *const names[] = {"ca.pem", "cert.pem", "key.pem", "token", "s"};
@@ -111,33 +149,6 @@ static void scene_stop(struct scene *s)
 	}
 	rmdir(s->dir);
 }
-
-static void on_retry(void *arg, const struct cairn_client_error *why, uint64_t wait_ms)
-{
-	struct scene *s = arg;
-
-	(void)wait_ms;
-	s->retries++;
-	s->last_code = why->code;
-	assert_non_null(strstr(why->message, "")); /* is terminated */
-}
-
-static struct cairn_listing_query question(struct scene *s)
-{
-	return (struct cairn_listing_query){
-		.size = sizeof(struct cairn_listing_query),
-		.namespace_name = "ns",
-		.snapshot = "snap",
-		.on_retry = on_retry,
-		.on_retry_arg = s,
-	};
-}
-
-struct seen {
-	uint64_t blocks, bytes, end;
-	struct cairn_listing_info info;
-	struct cairn_client_error error;
-};
 
 /* Lists to the end and holds the blocks to what the service has. */
 static int list(struct scene *s, const struct cairn_listing_query *query, struct seen *seen)
@@ -168,22 +179,25 @@ static int list(struct scene *s, const struct cairn_listing_query *query, struct
 	return rc;
 }
 
+/* Lists with the scene's query. */
+static int scene_list(struct scene *s)
+{
+	return list(s, &s->query, &s->seen);
+}
+
 static void a_listing_comes_whole_and_in_order(void **state)
 {
 	struct scene s;
-	struct seen seen;
-	struct cairn_listing_query query = question(&s);
 
 	(void)state;
-	scene_start(&s, false, NULL, 0);
-	scene_client(&s, (struct cairn_client_options){0});
-	assert_int_equal(list(&s, &query, &seen), 0);
-	assert_int_equal(seen.blocks, s.service.blocks);
-	assert_int_equal(seen.info.kind, CAIRN_LISTING_ALLOCATED);
-	assert_int_equal(seen.info.type, CAIRN_LISTING_VARIABLE_LENGTH);
-	assert_int_equal(seen.info.capacity, scripted_service_capacity(&s.service));
-	assert_int_equal(seen.info.bytes, seen.bytes);
-	assert_int_equal(seen.info.streams, 1);
+	scene_plain(&s, NULL, 0);
+	assert_int_equal(scene_list(&s), 0);
+	assert_int_equal(s.seen.blocks, s.service.blocks);
+	assert_int_equal(s.seen.info.kind, CAIRN_LISTING_ALLOCATED);
+	assert_int_equal(s.seen.info.type, CAIRN_LISTING_VARIABLE_LENGTH);
+	assert_int_equal(s.seen.info.capacity, scripted_service_capacity(&s.service));
+	assert_int_equal(s.seen.info.bytes, s.seen.bytes);
+	assert_int_equal(s.seen.info.streams, 1);
 	assert_string_equal(s.service.token, "secret-1");
 	assert_string_equal(s.service.namespace_name, "ns");
 	assert_string_equal(s.service.snapshot, "snap");
@@ -193,19 +207,16 @@ static void a_listing_comes_whole_and_in_order(void **state)
 static void a_base_makes_it_a_listing_of_changes(void **state)
 {
 	struct scene s;
-	struct seen seen;
-	struct cairn_listing_query query = question(&s);
 
 	(void)state;
-	scene_start(&s, false, NULL, 0);
-	scene_client(&s, (struct cairn_client_options){0});
-	query.base_id = "handle-7";
-	query.starting_offset = 100 * s.service.stride;
-	query.max_results = 3;
-	assert_int_equal(list(&s, &query, &seen), 0);
-	assert_int_equal(seen.blocks, s.service.blocks - 100);
-	assert_int_equal(seen.info.kind, CAIRN_LISTING_CHANGED);
-	assert_int_equal(seen.info.messages, 300);
+	scene_plain(&s, NULL, 0);
+	s.query.base_id = "handle-7";
+	s.query.starting_offset = 100 * s.service.stride;
+	s.query.max_results = 3;
+	assert_int_equal(scene_list(&s), 0);
+	assert_int_equal(s.seen.blocks, s.service.blocks - 100);
+	assert_int_equal(s.seen.info.kind, CAIRN_LISTING_CHANGED);
+	assert_int_equal(s.seen.info.messages, 300);
 	assert_string_equal(s.service.base, "handle-7");
 	assert_true(s.service.deltas[0]);
 	scene_stop(&s);
@@ -226,15 +237,12 @@ static void a_broken_stream_is_taken_up_where_it_broke(void **state)
 			{.messages = MAX_MESSAGES},
 		};
 		struct scene s;
-		struct seen seen;
-		struct cairn_listing_query query = question(&s);
 
-		scene_start(&s, false, steps, ARRAY_LEN(steps));
-		scene_client(&s, (struct cairn_client_options){0});
-		if (list(&s, &query, &seen) != 0)
-			fail_msg("%s: %s", cairn_code_name(codes[i]), seen.error.message);
-		assert_int_equal(seen.blocks, s.service.blocks);
-		assert_int_equal(seen.info.streams, 4);
+		scene_plain(&s, steps, ARRAY_LEN(steps));
+		if (scene_list(&s) != 0)
+			fail_msg("%s: %s", cairn_code_name(codes[i]), s.seen.error.message);
+		assert_int_equal(s.seen.blocks, s.service.blocks);
+		assert_int_equal(s.seen.info.streams, 4);
 		assert_int_equal(s.retries, 3);
 		assert_int_equal(s.last_code, codes[i]);
 		assert_int_equal(s.service.offsets[1], 29 * s.service.stride + s.service.length);
@@ -254,17 +262,14 @@ static void a_failure_that_does_not_pass_ends_the_listing(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
 		const struct scripted_step steps[] = {{.messages = 2, .code = codes[i]}};
 		struct scene s;
-		struct seen seen;
-		struct cairn_listing_query query = question(&s);
 
-		scene_start(&s, false, steps, 1);
-		scene_client(&s, (struct cairn_client_options){0});
-		assert_int_equal(list(&s, &query, &seen), codes[i]);
-		assert_int_equal(seen.error.code, codes[i]);
-		assert_string_equal(seen.error.message, "as the script says");
-		assert_int_equal(seen.blocks, 20);
-		assert_int_equal(seen.info.streams, 1);
-		assert_int_equal(seen.info.position, seen.end);
+		scene_plain(&s, steps, 1);
+		assert_int_equal(scene_list(&s), codes[i]);
+		assert_int_equal(s.seen.error.code, codes[i]);
+		assert_string_equal(s.seen.error.message, "as the script says");
+		assert_int_equal(s.seen.blocks, 20);
+		assert_int_equal(s.seen.info.streams, 1);
+		assert_int_equal(s.seen.info.position, s.seen.end);
 		scene_stop(&s);
 	}
 }
@@ -273,18 +278,15 @@ static void patience_ends_and_no_retry_means_none(void **state)
 {
 	const struct scripted_step steps[] = {{.messages = 0, .code = CAIRN_UNAVAILABLE}};
 	struct scene s;
-	struct seen seen;
-	struct cairn_listing_query query = question(&s);
 
 	(void)state;
-	scene_start(&s, false, steps, 1);
-	scene_client(&s, (struct cairn_client_options){0});
-	query.patience_ms = 500;
-	assert_int_equal(list(&s, &query, &seen), CAIRN_CLIENT_UNAVAILABLE);
-	assert_in_range(s.retries, 1, 5);
-	query.no_retry = true;
+	scene_plain(&s, steps, 1);
+	s.query.patience_ms = 3000;
+	assert_int_equal(scene_list(&s), CAIRN_CLIENT_UNAVAILABLE);
+	assert_in_range(s.retries, 1, 8);
+	s.query.no_retry = true;
 	s.retries = 0;
-	assert_int_equal(list(&s, &query, &seen), CAIRN_CLIENT_UNAVAILABLE);
+	assert_int_equal(scene_list(&s), CAIRN_CLIENT_UNAVAILABLE);
 	assert_int_equal(s.retries, 0);
 	scene_stop(&s);
 }
@@ -293,16 +295,14 @@ static void a_service_that_only_announces_itself_uses_up_patience(void **state)
 {
 	const struct scripted_step steps[] = {{.messages = MAX_MESSAGES, .code = CAIRN_INTERNAL}};
 	struct scene s;
-	struct seen seen;
-	struct cairn_listing_query query = question(&s);
 
 	(void)state;
 	scene_start(&s, false, steps, 1);
 	s.service.announce = true;
 	scene_client(&s, (struct cairn_client_options){0});
-	query.starting_offset = scripted_service_capacity(&s.service) - 1; /* no block there */
-	query.patience_ms = 1000;
-	assert_int_equal(list(&s, &query, &seen), CAIRN_CLIENT_INTERNAL);
+	s.query.starting_offset = scripted_service_capacity(&s.service) - 1; /* no block there */
+	s.query.patience_ms = 1000;
+	assert_int_equal(scene_list(&s), CAIRN_CLIENT_INTERNAL);
 	assert_in_range(s.retries, 1, 10);
 	scene_stop(&s);
 }
@@ -324,14 +324,11 @@ static void a_stream_that_breaks_a_rule_is_not_tried_again(void **state)
 			{.messages = MAX_MESSAGES, .fault = cases[i].second},
 		};
 		struct scene s;
-		struct seen seen;
-		struct cairn_listing_query query = question(&s);
 
-		scene_start(&s, false, steps, 2);
-		scene_client(&s, (struct cairn_client_options){0});
-		if (list(&s, &query, &seen) != CAIRN_CLIENT_INTERNAL)
+		scene_plain(&s, steps, 2);
+		if (scene_list(&s) != CAIRN_CLIENT_INTERNAL)
 			fail_msg("case %zu", i);
-		assert_int_equal(seen.blocks, cases[i].first == SCRIPTED_RIGHT ? 20 : 0);
+		assert_int_equal(s.seen.blocks, cases[i].first == SCRIPTED_RIGHT ? 20 : 0);
 		scene_stop(&s);
 	}
 }
@@ -366,23 +363,22 @@ static void a_token_that_ran_out_is_replaced_in_the_middle(void **state)
 		{.messages = MAX_MESSAGES, .token = "secret-2"},
 	};
 	struct scene s;
-	struct seen seen;
-	struct cairn_listing_query query = question(&s);
 
 	(void)state;
-	query.on_retry = on_retry_renew;
 	scene_start(&s, false, steps, ARRAY_LEN(steps));
+	s.query.on_retry = on_retry_renew;
 	write_token(&s, "secret-1\n");
 	scene_client(&s, (struct cairn_client_options){.token_file = s.token_file});
-	assert_int_equal(list(&s, &query, &seen), 0);
-	assert_int_equal(seen.blocks, s.service.blocks);
+	assert_int_equal(scene_list(&s), 0);
+	assert_int_equal(s.seen.blocks, s.service.blocks);
 	scene_stop(&s);
 
 	scene_start(&s, false, expired, ARRAY_LEN(expired));
+	s.query.on_retry = on_retry_renew;
 	write_token(&s, "secret-1\n");
 	scene_client(&s, (struct cairn_client_options){.token_file = s.token_file});
-	assert_int_equal(list(&s, &query, &seen), 0);
-	assert_int_equal(seen.blocks, s.service.blocks);
+	assert_int_equal(scene_list(&s), 0);
+	assert_int_equal(s.seen.blocks, s.service.blocks);
 	assert_int_equal(s.retries, 1);
 	scene_stop(&s);
 }
@@ -391,20 +387,17 @@ static void a_wrong_token_ends_it_without_more_tries_than_one(void **state)
 {
 	const struct scripted_step steps[] = {{.messages = MAX_MESSAGES, .token = "right"}};
 	struct scene s;
-	struct seen seen;
-	struct cairn_listing_query query = question(&s);
 
 	(void)state;
-	scene_start(&s, false, steps, 1);
-	scene_client(&s, (struct cairn_client_options){0}); /* as text: no other can be had */
-	assert_int_equal(list(&s, &query, &seen), CAIRN_CLIENT_UNAUTHENTICATED);
+	scene_plain(&s, steps, 1); /* as text: no other can be had */
+	assert_int_equal(scene_list(&s), CAIRN_CLIENT_UNAUTHENTICATED);
 	assert_int_equal(s.service.streams, 1);
 	scene_stop(&s);
 
 	scene_start(&s, false, steps, 1);
 	write_token(&s, "wrong");
 	scene_client(&s, (struct cairn_client_options){.token_file = s.token_file});
-	assert_int_equal(list(&s, &query, &seen), CAIRN_CLIENT_UNAUTHENTICATED);
+	assert_int_equal(scene_list(&s), CAIRN_CLIENT_UNAUTHENTICATED);
 	assert_int_equal(s.service.streams, 2);
 	scene_stop(&s);
 }
@@ -431,17 +424,15 @@ static void the_application_may_give_tokens_itself(void **state)
 	};
 	struct giver giver = {0};
 	struct scene s;
-	struct seen seen;
-	struct cairn_listing_query query = question(&s);
 
 	(void)state;
 	scene_start(&s, false, steps, 2);
 	scene_client(&s, (struct cairn_client_options){
 				 .token_fn = give_token, .token_arg = &giver, .audience = "aud"});
-	assert_int_equal(list(&s, &query, &seen), 0);
+	assert_int_equal(scene_list(&s), 0);
 	assert_int_equal(giver.calls, 2);
 	giver.code = CAIRN_CLIENT_PERMISSION_DENIED;
-	assert_int_equal(list(&s, &query, &seen), CAIRN_CLIENT_PERMISSION_DENIED);
+	assert_int_equal(scene_list(&s), CAIRN_CLIENT_PERMISSION_DENIED);
 	scene_stop(&s);
 }
 
@@ -465,19 +456,16 @@ static void it_falls_back_to_allocated_blocks_only_when_told_and_before_the_firs
 			{.messages = MAX_MESSAGES},
 		};
 		struct scene s;
-		struct seen seen;
-		struct cairn_listing_query query = question(&s);
 
-		scene_start(&s, false, steps, 2);
-		scene_client(&s, (struct cairn_client_options){0});
-		query.base_id = "gone";
-		query.fall_back = cases[i].told;
-		if (list(&s, &query, &seen) != (cases[i].falls ? 0 : cases[i].code))
-			fail_msg("case %zu: %s", i, seen.error.message);
-		assert_int_equal(seen.info.fell_back, cases[i].falls);
-		assert_int_equal(seen.info.kind,
+		scene_plain(&s, steps, 2);
+		s.query.base_id = "gone";
+		s.query.fall_back = cases[i].told;
+		if (scene_list(&s) != (cases[i].falls ? 0 : cases[i].code))
+			fail_msg("case %zu: %s", i, s.seen.error.message);
+		assert_int_equal(s.seen.info.fell_back, cases[i].falls);
+		assert_int_equal(s.seen.info.kind,
 				 cases[i].falls ? CAIRN_LISTING_ALLOCATED : CAIRN_LISTING_CHANGED);
-		assert_int_equal(seen.blocks,
+		assert_int_equal(s.seen.blocks,
 				 cases[i].falls ? s.service.blocks : cases[i].messages * 10);
 		if (cases[i].falls)
 			assert_false(s.service.deltas[1]);
@@ -490,34 +478,30 @@ static void a_stream_that_breaks_after_the_last_possible_block_is_complete(void 
 	const struct scripted_step steps[] = {
 		{.messages = MAX_MESSAGES, .code = CAIRN_UNAVAILABLE}};
 	struct scene s;
-	struct seen seen;
-	struct cairn_listing_query query = question(&s);
 
 	(void)state;
 	scene_start(&s, false, steps, 1);
 	s.service.length = s.service.stride; /* up to the capacity */
 	scene_client(&s, (struct cairn_client_options){0});
-	assert_int_equal(list(&s, &query, &seen), 0);
-	assert_int_equal(seen.info.streams, 1);
+	assert_int_equal(scene_list(&s), 0);
+	assert_int_equal(s.seen.info.streams, 1);
 	scene_stop(&s);
 }
 
 static void an_empty_listing_tells_the_capacity(void **state)
 {
 	struct scene s;
-	struct seen seen;
-	struct cairn_listing_query query = question(&s);
 
 	(void)state;
 	scene_start(&s, false, NULL, 0);
 	s.service.announce = true;
 	scene_client(&s, (struct cairn_client_options){0});
-	query.starting_offset = scripted_service_capacity(&s.service);
-	assert_int_equal(list(&s, &query, &seen), 0);
-	assert_int_equal(seen.info.messages, 1);
-	assert_int_equal(seen.info.capacity, query.starting_offset);
-	query.starting_offset++;
-	assert_int_equal(list(&s, &query, &seen), CAIRN_CLIENT_OUT_OF_RANGE);
+	s.query.starting_offset = scripted_service_capacity(&s.service);
+	assert_int_equal(scene_list(&s), 0);
+	assert_int_equal(s.seen.info.messages, 1);
+	assert_int_equal(s.seen.info.capacity, s.query.starting_offset);
+	s.query.starting_offset++;
+	assert_int_equal(scene_list(&s), CAIRN_CLIENT_OUT_OF_RANGE);
 	scene_stop(&s);
 }
 
@@ -537,17 +521,15 @@ static void a_cancel_ends_a_wait_for_the_service_and_a_pause(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct scene s;
-		struct cairn_listing_query query = question(&s);
 		struct cairn_listing *listing;
 		struct cairn_client_error error;
 		const struct cairn_block *blocks;
 		pthread_t thread;
 		size_t n;
 
-		scene_start(&s, false, scripts[i], 1);
-		scene_client(&s, (struct cairn_client_options){0});
-		query.patience_ms = UINT64_MAX;
-		assert_int_equal(cairn_listing_new(s.client, &query, &listing, &error), 0);
+		scene_plain(&s, scripts[i], 1);
+		s.query.patience_ms = UINT64_MAX;
+		assert_int_equal(cairn_listing_new(s.client, &s.query, &listing, &error), 0);
 		assert_int_equal(pthread_create(&thread, NULL, cancel_soon, listing), 0);
 		assert_int_equal(cairn_listing_next(listing, &blocks, &n, &error),
 				 CAIRN_CLIENT_CANCELLED);
@@ -568,19 +550,17 @@ static int stop_at_seven(void *arg, const struct cairn_block *block)
 static void a_function_may_take_the_blocks_and_stop(void **state)
 {
 	struct scene s;
-	struct cairn_listing_query query = question(&s);
 	struct cairn_listing *listing;
 	struct cairn_client_error error;
 	unsigned count = 0;
 
 	(void)state;
-	scene_start(&s, false, NULL, 0);
-	scene_client(&s, (struct cairn_client_options){0});
-	assert_int_equal(cairn_listing_new(s.client, &query, &listing, &error), 0);
+	scene_plain(&s, NULL, 0);
+	assert_int_equal(cairn_listing_new(s.client, &s.query, &listing, &error), 0);
 	assert_int_equal(cairn_listing_each(listing, stop_at_seven, &count, &error), 77);
 	assert_int_equal(count, 7);
 	cairn_listing_free(listing);
-	assert_int_equal(cairn_listing_new(s.client, &query, &listing, &error), 0);
+	assert_int_equal(cairn_listing_new(s.client, &s.query, &listing, &error), 0);
 	count = 100;
 	assert_int_equal(cairn_listing_each(listing, stop_at_seven, &count, &error), 0);
 	assert_int_equal(count, 100 + s.service.blocks);
@@ -640,14 +620,12 @@ static void one_client_serves_many_threads(void **state)
 static void a_certificate_of_another_name_is_refused(void **state)
 {
 	struct scene s;
-	struct seen seen;
-	struct cairn_listing_query query = question(&s);
 
 	(void)state;
-	query.no_retry = true;
 	scene_start(&s, true, NULL, 0);
+	s.query.no_retry = true;
 	scene_client(&s, (struct cairn_client_options){.ca_file = s.ca});
-	assert_int_equal(list(&s, &query, &seen), CAIRN_CLIENT_UNAVAILABLE);
+	assert_int_equal(scene_list(&s), CAIRN_CLIENT_UNAVAILABLE);
 	assert_int_equal(s.service.streams, 0);
 	scene_stop(&s);
 }
@@ -705,14 +683,11 @@ static void questions_and_options_that_make_no_sense_are_refused(void **state)
 static void a_base_by_name_needs_kubernetes(void **state)
 {
 	struct scene s;
-	struct seen seen;
-	struct cairn_listing_query query = question(&s);
 
 	(void)state;
-	scene_start(&s, false, NULL, 0);
-	scene_client(&s, (struct cairn_client_options){0});
-	query.base_snapshot = "yesterday";
-	assert_int_equal(list(&s, &query, &seen), CAIRN_CLIENT_INVALID_ARGUMENT);
+	scene_plain(&s, NULL, 0);
+	s.query.base_snapshot = "yesterday";
+	assert_int_equal(scene_list(&s), CAIRN_CLIENT_INVALID_ARGUMENT);
 	assert_int_equal(s.service.streams, 0);
 	scene_stop(&s);
 }
@@ -720,14 +695,13 @@ static void a_base_by_name_needs_kubernetes(void **state)
 static void any_allocation_that_fails_is_an_error_and_nothing_leaks(void **state)
 {
 	struct scene s;
-	struct cairn_listing_query query = question(&s);
 	struct cairn_client_options options = {.size = sizeof(options), .token = "t"};
 	bool failed = true;
 
 	(void)state;
 	scene_start(&s, false, NULL, 0);
 	options.address = s.address;
-	query.no_retry = true;
+	s.query.no_retry = true;
 	/* The library's part: making both; a stream shares its allocations with
 	 * other threads. */
 	for (size_t n = 1; failed && n < 200; n++) {
@@ -737,7 +711,7 @@ static void any_allocation_that_fails_is_an_error_and_nothing_leaks(void **state
 
 		cairn_mem_fail_at(n, 0);
 		failed = cairn_client_new(&options, &client, &error) < 0 ||
-			 cairn_listing_new(client, &query, &listing, &error) < 0;
+			 cairn_listing_new(client, &s.query, &listing, &error) < 0;
 		cairn_mem_fail_at(0, 0);
 		if (failed)
 			assert_int_equal(error.code, CAIRN_CLIENT_RESOURCE_EXHAUSTED);

@@ -307,17 +307,25 @@ static void those_who_come_at_once_share_one_question(void **state)
 	}
 }
 
+/* The first asks a source that does not answer, and the second waits for the first. */
+static void begin_both(struct asker *first, struct asker *second, struct kube_cache *cache,
+		       struct source *source)
+{
+	source->delay_ms = 1000000;
+	begin(first, cache, source);
+	wait_until_asked(source, 1);
+	begin(second, cache, source);
+	cairn_sleep_ms(50);
+}
+
 static void when_the_one_who_asks_gives_up_another_asks(void **state)
 {
 	struct kube_cache *cache = make(16, 1000);
-	struct source source = {.delay_ms = 1000000};
+	struct source source = {0};
 	struct asker first, second;
 
 	(void)state;
-	begin(&first, cache, &source);
-	wait_until_asked(&source, 1);
-	begin(&second, cache, &source);
-	cairn_sleep_ms(50);
+	begin_both(&first, &second, cache, &source);
 	first.gone = CAIRN_CANCELLED;
 	pthread_join(first.thread, NULL);
 	assert_int_equal(first.rc, CAIRN_CANCELLED);
@@ -331,15 +339,12 @@ static void when_the_one_who_asks_gives_up_another_asks(void **state)
 
 static void who_waits_for_anothers_question_may_give_up(void **state)
 {
-	struct kube_cache *cache = make(16, 1000);
-	struct source source = {.delay_ms = 1000000};
+	struct source source = {0};
 	struct asker first, second;
+	struct kube_cache *cache = make(16, 1000);
 
 	(void)state;
-	begin(&first, cache, &source);
-	wait_until_asked(&source, 1);
-	begin(&second, cache, &source);
-	cairn_sleep_ms(50);
+	begin_both(&first, &second, cache, &source);
 	second.gone = CAIRN_DEADLINE;
 	pthread_join(second.thread, NULL);
 	assert_int_equal(second.rc, CAIRN_DEADLINE);

@@ -5,13 +5,16 @@
 
 #include "cairntest.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "kube/auth.h"
+#include "kube/forward.h"
 #include "kube/kube_client.h"
 #include "kube/kube_config.h"
 #include "kube/object.h"
@@ -310,6 +313,52 @@ static void a_read_that_broke_is_repeated_and_a_write_is_not(void **state)
 	finish(&w);
 }
 
+/* A body in three pieces; each is sent when the one before was received. */
+static int in_pieces(struct scripted_server *server, struct net_http *http, unsigned n,
+		     const struct scripted_request *request)
+{
+	static const char *const pieces[] = {"{\"kind\":", "\"Status\",", "\"code\":422}"};
+	atomic_uint *received = server->arg;
+	struct cairn_err err = {0};
+	int rc = net_http_begin(http, 422, "application/json", &err);
+
+	(void)n;
+	(void)request;
+	for (unsigned i = 0; !rc && i < 3; i++) {
+		while (atomic_load(received) < i)
+			usleep(1000);
+		rc = net_http_write(http, pieces[i], strlen(pieces[i]), &err);
+	}
+	return rc;
+}
+
+static void a_passed_body_of_several_pieces_is_whole(void **state)
+{
+	cairn_auto_buf struct cairn_buf whole = CAIRN_BUF_INIT(1U << 16);
+	cairn_auto_buf struct cairn_buf first = CAIRN_BUF_INIT(1U << 16);
+	struct kube_forward *forward = NULL;
+	struct cairn_err err = {0};
+	atomic_uint received = 0;
+	struct world w;
+
+	(void)state;
+	begin(&w, in_pieces, &received);
+	assert_ok(kube_forward_open(w.client,
+				    &(struct kube_forward_request){.method = "GET", .path = "/x"},
+				    NULL, &forward, &err),
+		  &err);
+	assert_int_equal(kube_forward_http(forward), 422);
+	assert_int_equal(kube_forward_read(forward, &first, &err), 1);
+	cairn_buf_add(&whole, first.data, first.len);
+	/* The last two arrive while they are read, or before. */
+	atomic_store(&received, 2);
+	assert_ok(kube_forward_read_all(forward, &whole, &err), &err);
+	cairn_buf_addc(&whole, '\0');
+	assert_string_equal((const char *)whole.data, "{\"kind\":\"Status\",\"code\":422}");
+	kube_forward_free(forward);
+	finish(&w);
+}
+
 static void a_server_that_is_not_there_is_unavailable(void **state)
 {
 	kube_auto_json json_t *body = kube_object_new(&kube_pods, "ns", "p");
@@ -446,6 +495,23 @@ static void a_refused_token_is_read_again_from_its_file(void **state)
 	w.client = scripted_client(&w.server, "tokenFile: token", NULL);
 	assert_ok(kube_get(w.client, KUBE_REF(&kube_pods, "ns", "p"), NULL, NULL, &err), &err);
 	assert_int_equal(scripted_count(&w.server), 2);
+	finish(&w);
+}
+
+/* Callers take NOT_FOUND for the absence of the object. */
+static void credentials_that_are_missing_are_not_a_missing_object(void **state)
+{
+	struct cairn_err err = {0};
+	struct world w;
+
+	(void)state;
+	scripted_start(&w.server, wants_new_token, NULL);
+	w.client = scripted_client(&w.server, "tokenFile: token", NULL);
+	assert_int_equal(kube_get(w.client, KUBE_REF(&kube_pods, "ns", "p"), NULL, NULL, &err),
+			 CAIRN_UNAVAILABLE);
+	assert_int_equal(err.code, CAIRN_UNAVAILABLE);
+	assert_non_null(strstr(err.msg, "credentials: "));
+	assert_int_equal(scripted_count(&w.server), 0);
 	finish(&w);
 }
 
@@ -648,11 +714,13 @@ int main(void)
 		cmocka_unit_test(what_the_server_puts_off_is_asked_again),
 		cmocka_unit_test(a_wait_beyond_the_deadline_is_not_begun),
 		cmocka_unit_test(a_read_that_broke_is_repeated_and_a_write_is_not),
+		cmocka_unit_test(a_passed_body_of_several_pieces_is_whole),
 		cmocka_unit_test(a_server_that_is_not_there_is_unavailable),
 		cmocka_unit_test(a_call_ends_by_its_deadline_and_by_its_check),
 		cmocka_unit_test(a_list_is_gathered_from_its_pages),
 		cmocka_unit_test(a_list_that_expires_between_pages_is_begun_again),
 		cmocka_unit_test(a_refused_token_is_read_again_from_its_file),
+		cmocka_unit_test(credentials_that_are_missing_are_not_a_missing_object),
 		cmocka_unit_test(the_client_keeps_to_its_own_rate),
 		cmocka_unit_test(a_call_that_its_rate_leaves_no_time_for_is_not_made),
 		cmocka_unit_test(calls_that_are_given_up_use_up_no_rate),

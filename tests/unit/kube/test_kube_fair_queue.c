@@ -79,7 +79,7 @@ static void send(struct visitor *v, struct kube_fair_queue *gate, const char *ow
 	assert_int_equal(pthread_create(&v->thread, NULL, visit, v), 0);
 	for (int i = 0; i < 2000; i++) {
 		kube_fair_queue_stats(gate, &now);
-		if (now.waiting > before.waiting || v->rc != 1)
+		if (now.waiting > before.waiting || now.owners > before.owners || v->rc != 1)
 			break;
 		cairn_sleep_ms(2);
 	}
@@ -166,9 +166,9 @@ static void an_owner_at_its_limit_holds_nobody_else_up(void **state)
 
 static void a_line_has_an_end(void **state)
 {
-	struct kube_fair_queue *gate = make(1, 1, 3, 2);
+	struct kube_fair_queue *gate = make(1, 1, 4, 2);
 	struct kube_fair_pass inside = {0}, none = {0};
-	struct visitor a1, a2, b1;
+	struct visitor a1, a2, b1, b2;
 
 	(void)state;
 	assert_code(enter(gate, "x", &patience, &inside), 0);
@@ -176,7 +176,8 @@ static void a_line_has_an_end(void **state)
 	send(&a2, gate, "a");
 	assert_code(enter(gate, "a", &patience, &none), CAIRN_NO_SPACE);
 	send(&b1, gate, "b");
-	assert_code(enter(gate, "c", &patience, &none), CAIRN_NO_SPACE);
+	send(&b2, gate, "b");
+	assert_code(enter(gate, "b", &patience, &none), CAIRN_NO_SPACE);
 	kube_fair_queue_leave(&inside);
 	wait_for(&a1);
 	kube_fair_queue_leave(&a1.pass);
@@ -184,6 +185,53 @@ static void a_line_has_an_end(void **state)
 	kube_fair_queue_leave(&b1.pass);
 	wait_for(&a2);
 	kube_fair_queue_leave(&a2.pass);
+	wait_for(&b2);
+	kube_fair_queue_leave(&b2.pass);
+	kube_fair_queue_free(gate);
+}
+
+/* Four addresses whose lines are full: a caller from a fifth one waits for its turn too, and the
+ * newest of the longest line is refused for it. */
+static void full_lines_keep_no_other_owner_out(void **state)
+{
+	static const char *const owners[] = {"a", "b", "c", "d"};
+	struct kube_fair_queue *gate = make(1, 1, 8, 2);
+	struct kube_fair_pass inside = {0}, none = {0};
+	struct kube_fair_queue_stats stats;
+	struct visitor crowd[8], fifth, sixth;
+
+	(void)state;
+	let_in = 0;
+	assert_code(enter(gate, "x", &patience, &inside), 0);
+	for (size_t i = 0; i < ARRAY_LEN(crowd); i++)
+		send(&crowd[i], gate, owners[i / 2]);
+	assert_code(enter(gate, "d", &patience, &none), CAIRN_NO_SPACE);
+	send(&fifth, gate, "e");
+	assert_code(enter(gate, "e", &patience, &none), CAIRN_NO_SPACE); /* as many as the others */
+	wait_for(&crowd[1]); /* the newest of the first of the longest lines */
+	assert_int_equal(crowd[1].rc, CAIRN_NO_SPACE);
+	send(&sixth, gate, "f");
+	wait_for(&crowd[3]);
+	assert_int_equal(crowd[3].rc, CAIRN_NO_SPACE);
+	kube_fair_queue_stats(gate, &stats);
+	assert_int_equal(stats.waiting, 8);
+	kube_fair_queue_leave(&inside);
+	for (size_t i = 0; i < ARRAY_LEN(crowd); i += 2) {
+		wait_for(&crowd[i]);
+		kube_fair_queue_leave(&crowd[i].pass);
+	}
+	wait_for(&fifth);
+	assert_int_equal(fifth.rc, 0);
+	kube_fair_queue_leave(&fifth.pass);
+	wait_for(&sixth);
+	assert_int_equal(sixth.rc, 0);
+	kube_fair_queue_leave(&sixth.pass);
+	wait_for(&crowd[5]);
+	kube_fair_queue_leave(&crowd[5].pass);
+	wait_for(&crowd[7]);
+	kube_fair_queue_leave(&crowd[7].pass);
+	kube_fair_queue_stats(gate, &stats);
+	assert_int_equal(stats.inside + stats.waiting + stats.owners, 0);
 	kube_fair_queue_free(gate);
 }
 
@@ -276,6 +324,7 @@ int main(void)
 		cmocka_unit_test(owners_take_turns_however_many_of_one_wait),
 		cmocka_unit_test(an_owner_at_its_limit_holds_nobody_else_up),
 		cmocka_unit_test(a_line_has_an_end),
+		cmocka_unit_test(full_lines_keep_no_other_owner_out),
 		cmocka_unit_test(who_gives_up_leaves_the_line),
 		cmocka_unit_test(the_limits_hold_with_many_threads),
 	};

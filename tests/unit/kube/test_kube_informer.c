@@ -19,7 +19,7 @@
 #include "kube_fixture.h"
 #include "net/http/http_server.h"
 
-#define PATIENCE_MS 30000
+#define PATIENCE_MS 120000
 
 /* What the server does: a list, then a watch, for as often as they are asked. */
 struct act {

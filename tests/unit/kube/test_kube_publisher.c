@@ -15,7 +15,7 @@
 #include "kube_fixture.h"
 #include "net/http/http_server.h"
 
-#define PATIENCE_MS 30000
+#define PATIENCE_MS 120000
 
 #define OBJECT                                                                        \
 	"{\"apiVersion\":\"cbt.storage.k8s.io/v1alpha2\","                            \

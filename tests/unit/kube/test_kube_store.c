@@ -148,6 +148,63 @@ static void a_key_waits_once_and_is_worked_on_by_one(void **state)
 	assert_int_equal(kube_queue_take(queue, key), 0);
 }
 
+/* A tenant that adds a thousand keys first delays the key of another by one, or by two where
+ * both have one lane. */
+static void namespaces_are_served_in_turn(void **state)
+{
+	struct kube_queue *queue = NULL;
+	char key[KUBE_KEY_MAX], expected[KUBE_KEY_MAX];
+	unsigned before = 0;
+
+	(void)state;
+	assert_code(kube_queue_new(0, 0, &queue, NULL), 0);
+	for (unsigned i = 0; i < 1000; i++) {
+		snprintf(key, sizeof(key), "loud/object-%04u", i);
+		assert_code(kube_queue_add(queue, key, NULL), 0);
+	}
+	/* Of eight others, all share the lane with a chance of 2^-64. */
+	for (unsigned i = 0; i < 8; i++) {
+		snprintf(key, sizeof(key), "quiet-%u/object", i);
+		assert_code(kube_queue_add(queue, key, NULL), 0);
+	}
+	for (;; before++) {
+		assert_int_equal(kube_queue_take(queue, key), 1);
+		if (strncmp(key, "quiet", 5) == 0)
+			break;
+		/* In the order in which they were added. */
+		snprintf(expected, sizeof(expected), "loud/object-%04u", before);
+		assert_string_equal(key, expected);
+		kube_queue_done(queue, key);
+	}
+	assert_in_range(before, 0, 8);
+	kube_queue_free(queue);
+}
+
+/* It has waited for its turn before, and what it began may expire. */
+static void what_failed_goes_before_its_neighbours_twice(void **state)
+{
+	cairn_cleanup(kube_queue_freep) struct kube_queue *queue = NULL;
+	char key[KUBE_KEY_MAX];
+
+	(void)state;
+	assert_code(kube_queue_new(1, 1, &queue, NULL), 0);
+	assert_code(kube_queue_add(queue, "ns/a", NULL), 0);
+	for (unsigned failures = 1; failures <= 3; failures++) {
+		assert_int_equal(kube_queue_take(queue, key), 1);
+		assert_string_equal(key, "ns/a");
+		assert_code(kube_queue_add(queue, "ns/b", NULL), 0);
+		assert_code(kube_queue_add(queue, "ns/c", NULL), 0);
+		assert_code(kube_queue_add(queue, "ns/a", NULL), 0); /* an event meanwhile */
+		kube_queue_retry(queue, "ns/a");
+	}
+	for (const char *expected = "bca"; *expected; expected++) {
+		assert_int_equal(kube_queue_take(queue, key), 1);
+		assert_int_equal(key[3], *expected);
+		kube_queue_done(queue, key);
+	}
+	assert_true(kube_queue_idle(queue));
+}
+
 static void what_failed_comes_again_after_longer_and_longer(void **state)
 {
 	cairn_cleanup(kube_queue_freep) struct kube_queue *queue = NULL;
@@ -453,6 +510,8 @@ int main(void)
 		cmocka_unit_test(objects_are_found_by_what_they_have_now),
 		cmocka_unit_test(a_store_without_memory_holds_the_old_the_new_or_nothing),
 		cmocka_unit_test(a_key_waits_once_and_is_worked_on_by_one),
+		cmocka_unit_test(namespaces_are_served_in_turn),
+		cmocka_unit_test(what_failed_goes_before_its_neighbours_twice),
 		cmocka_unit_test(what_failed_comes_again_after_longer_and_longer),
 		cmocka_unit_test(plans_come_in_the_order_of_their_times),
 		cmocka_unit_test(no_two_workers_have_one_key),

@@ -19,6 +19,7 @@
 #include "base/io.h"
 #include "grpc_fixture.h"
 #include "grpc_raw.h"
+#include "limits_counted.h"
 #include "overload.h"
 
 #define SHORT_MS     500 /* the limits of these tests */
@@ -374,6 +375,15 @@ static int start(void **state)
 	return 0;
 }
 
+static void the_limits_above_are_counted(void **state)
+{
+	(void)state;
+	assert_limits_counted(NET_LIMIT_HANDSHAKE_TIME, NET_LIMIT_HEADER_TIME,
+			      NET_LIMIT_HEADER_BYTES, NET_LIMIT_REQUEST_TIME,
+			      NET_LIMIT_MESSAGE_BYTES, NET_LIMIT_STREAMS, NET_LIMIT_STALL_TIME,
+			      NET_LIMIT_PROTOCOL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -392,6 +402,7 @@ int main(void)
 		cmocka_unit_test(too_many_connections_are_refused_and_idle_ones_end),
 		cmocka_unit_test(more_streams_than_allowed_are_refused),
 		cmocka_unit_test(a_slow_tls_handshake_is_not_waited_for),
+		cmocka_unit_test(the_limits_above_are_counted),
 	};
 
 	return cmocka_run_group_tests_name("net/grpc attacks", tests, start, grpc_group_stop);

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "grpc_fixture.h"
+#include "limits_counted.h"
 
 #define MANY 1000
 
@@ -80,7 +81,7 @@ static void a_deadline_ends_a_call_whose_window_is_shut(void **state)
 static void a_cancelled_call_ends_its_handler(void **state)
 {
 	struct grpc_fixture *f = *state;
-	cairn_cleanup(net_rpc_freep) struct net_rpc *rpc = start_call(f, "/t.T/Wait", "", 20000);
+	cairn_cleanup(net_rpc_freep) struct net_rpc *rpc = start_call(f, "/t.T/Wait", "", 60000);
 	struct cairn_err err = {0};
 
 	wait_for_handlers(f, 1);
@@ -93,7 +94,7 @@ static void a_cancelled_call_ends_its_handler(void **state)
 static void a_reader_that_stops_holds_the_sender(void **state)
 {
 	struct grpc_fixture *f = *state;
-	struct net_rpc *rpc = start_call(f, "/t.T/Flood", "", 20000);
+	struct net_rpc *rpc = start_call(f, "/t.T/Flood", "", 60000);
 	struct net_server_stats stats;
 	struct cairn_err err = {0};
 	const uint8_t *data;
@@ -144,7 +145,7 @@ static void a_channel_that_closes_ends_its_calls(void **state)
 
 	assert_ok(net_channel_new(&options, &channel, &err), &err);
 	f->channel = channel;
-	rpc = start_call(f, "/t.T/Wait", "", 20000);
+	rpc = start_call(f, "/t.T/Wait", "", 60000);
 	f->channel = usual;
 	wait_for_handlers(f, 1);
 	net_channel_free(channel);
@@ -166,8 +167,8 @@ static void a_server_that_dies_in_mid_stream_never_ends_ok(void **state)
 
 	(void)state;
 	grpc_fixture_start(&own, &(struct grpc_setup){.tls = true});
-	flood = start_call(&own, "/t.T/Flood", "", 20000);
-	wait = start_call(&own, "/t.T/Wait", "", 20000);
+	flood = start_call(&own, "/t.T/Flood", "", 60000);
+	wait = start_call(&own, "/t.T/Wait", "", 60000);
 	assert_int_equal(net_rpc_recv(flood, &data, &n, &err), 1);
 	wait_for_handlers(&own, 2);
 	net_server_free(own.server);
@@ -193,7 +194,7 @@ static void a_drain_lets_calls_end_and_takes_no_new_ones(void **state)
 
 	(void)state;
 	grpc_fixture_start(&own, &(struct grpc_setup){.channel.backoff_first_ms = 10});
-	nap = start_call(&own, "/t.T/Nap", "500", 20000);
+	nap = start_call(&own, "/t.T/Nap", "500", 60000);
 	for (int i = 0; i < 1000; i++) { /* until it runs */
 		struct net_server_stats stats;
 
@@ -206,7 +207,7 @@ static void a_drain_lets_calls_end_and_takes_no_new_ones(void **state)
 	assert_code(read_to_end(nap, &err), 0);
 	pthread_join(thread, &cut);
 	assert_int_equal((uintptr_t)cut, 0);
-	late = start_call(&own, "/t.T/Echo", "", 20000);
+	late = start_call(&own, "/t.T/Echo", "", 60000);
 	assert_code(read_to_end(late, &err), CAIRN_UNAVAILABLE);
 	net_rpc_free(nap);
 	net_rpc_free(late);
@@ -220,7 +221,7 @@ static void a_drain_cuts_off_what_takes_too_long(void **state)
 
 	(void)state;
 	grpc_fixture_start(&own, &(struct grpc_setup){0});
-	wait = start_call(&own, "/t.T/Wait", "", 20000);
+	wait = start_call(&own, "/t.T/Wait", "", 60000);
 	wait_for_handlers(&own, 1);
 	assert_int_equal(net_server_drain(own.server, 100), 1);
 	assert_code(read_to_end(wait, &err), CAIRN_UNAVAILABLE);
@@ -241,7 +242,7 @@ static void a_channel_comes_back_when_its_server_does(void **state)
 	assert_ok(net_channel_connect(own.channel, 10000, &err), &err);
 	net_server_free(own.server);
 	own.server = NULL;
-	rpc = start_call(&own, "/t.T/Echo", "", 20000);
+	rpc = start_call(&own, "/t.T/Echo", "", 60000);
 	assert_code(read_to_end(rpc, &err), CAIRN_UNAVAILABLE);
 	net_rpc_free(rpc);
 
@@ -250,7 +251,7 @@ static void a_channel_comes_back_when_its_server_does(void **state)
 	assert_ok(net_server_start(second, &err), &err);
 	{
 		struct net_rpc_options patient = {
-			.path = "/t.T/Echo", .timeout_ms = 20000, .wait_for_ready = true};
+			.path = "/t.T/Echo", .timeout_ms = 60000, .wait_for_ready = true};
 
 		assert_ok(net_rpc_start(own.channel, &patient, &rpc, &err), &err);
 		assert_ok(net_rpc_send(rpc, "", 0, true, &err), &err);
@@ -274,7 +275,7 @@ static void a_call_refused_by_a_drain_goes_to_the_next_server(void **state)
 	assert_ok(net_server_new(&options, &second, &err), &err);
 	for (int i = 0; i < 200; i++) {
 		struct net_rpc_options patient = {.path = "/grpc.health.v1.Health/Check",
-						  .timeout_ms = 20000,
+						  .timeout_ms = 60000,
 						  .wait_for_ready = true};
 		struct net_rpc *rpc;
 
@@ -303,7 +304,7 @@ static void an_idle_connection_ends_and_comes_back_when_needed(void **state)
 	(void)state;
 	grpc_fixture_start(&own, &(struct grpc_setup){.tls = true, .limits.idle_ms = 100});
 	for (int round = 1; round <= 3; round++) {
-		struct net_rpc *rpc = start_call(&own, "/t.T/Echo", "", 20000);
+		struct net_rpc *rpc = start_call(&own, "/t.T/Echo", "", 60000);
 
 		assert_code(read_to_end(rpc, &err), 0);
 		net_rpc_free(rpc);
@@ -391,6 +392,12 @@ static void nobody_there_is_unavailable_at_once(void **state)
 	assert_code(net_channel_connect(channel, 50, &err), CAIRN_DEADLINE); /* it pauses */
 }
 
+static void the_limits_above_are_counted(void **state)
+{
+	(void)state;
+	assert_limits_counted(NET_LIMIT_BUFFERED_BYTES, NET_LIMIT_IDLE_TIME);
+}
+
 int main(void)
 {
 	const struct CMUnitTest calls[] = {
@@ -411,6 +418,7 @@ int main(void)
 		cmocka_unit_test(senders_that_fill_all_buffers_are_refused),
 		cmocka_unit_test(a_server_that_cannot_prove_its_name_is_not_called),
 		cmocka_unit_test(nobody_there_is_unavailable_at_once),
+		cmocka_unit_test(the_limits_above_are_counted),
 	};
 	int failed = cmocka_run_group_tests_name("net/grpc ends, unix", calls,
 						 grpc_group_start_unix, grpc_group_stop);

@@ -34,7 +34,7 @@ struct world {
 static void open_stream(struct world *w, const char *version)
 {
 	char path[96];
-	struct net_rpc_options options = {.path = path, .timeout_ms = 20000};
+	struct net_rpc_options options = {.path = path, .timeout_ms = 60000};
 	struct cairn_err err = {0};
 
 	snprintf(path, sizeof(path), "/grpc.reflection.%s.ServerReflection/ServerReflectionInfo",

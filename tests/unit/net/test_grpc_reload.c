@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "grpc_echo.h"
 #include "net/grpc/call.h"
 #include "net/grpc/grpc_client.h"
 #include "net/grpc/grpc_server.h"
@@ -30,22 +31,6 @@ struct world {
 	char target[32];
 	atomic_uint reloads;
 };
-
-/* Answers each message with itself. */
-static int echo(struct net_call *call, void *arg, struct cairn_err *err)
-{
-	const uint8_t *data;
-	size_t n;
-	int rc;
-
-	(void)arg;
-	while ((rc = net_call_recv(call, &data, &n, err)) == 1) {
-		rc = net_call_send(call, data, n, err);
-		if (rc < 0)
-			return rc;
-	}
-	return rc;
-}
 
 static void reloaded(void *arg, const struct cairn_err *failure)
 {
@@ -81,7 +66,7 @@ static void make_files(struct world *w)
 static int setup(void **state)
 {
 	static const struct net_method method = {
-		.path = "/t.T/Echo", .kind = NET_BIDI, .handler = echo};
+		.path = "/t.T/Echo", .kind = NET_BIDI, .handler = grpc_echo};
 	static struct world w;
 	struct cairn_err err = {0};
 	uint16_t port;

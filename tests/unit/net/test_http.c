@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "limits_counted.h"
 #include "net/http/http_server.h"
 #include "net/http/http_standard.h"
 #include "net/metrics.h"
@@ -77,20 +78,15 @@ static int missing(struct net_http *http, void *arg, struct cairn_err *err)
 	return cairn_err_set(err, CAIRN_NOT_FOUND, "no such thing");
 }
 
-static atomic_int flood_result;
-
-/* Writes until somebody stops it. */
-static int flood(struct net_http *http, void *arg, struct cairn_err *err)
+static int whose(struct net_http *http, void *arg, struct cairn_err *err)
 {
-	static char piece[65536];
-	int rc = net_http_begin(http, 200, "text/plain", err);
+	const char *name = net_http_tls_name(http);
 
 	(void)arg;
-	while (rc == 0)
-		rc = net_http_write(http, piece, sizeof(piece), err);
-	flood_result = rc;
-	return rc;
+	return net_http_reply_text(http, 200, name ? name : "nobody", err);
 }
+
+static atomic_int flood_result;
 
 static atomic_bool ready_now;
 
@@ -117,8 +113,12 @@ static void start(struct world *w, struct net_http_limits limits, struct net_tls
 		{.method = "GET", .path = "/tree/leaf", .handler = missing},
 		{.method = "GET", .path = "/numbers", .handler = numbers},
 		{.method = "GET", .path = "/broken", .handler = broken},
-		{.method = "GET", .path = "/flood", .handler = flood},
+		{.method = "GET",
+		 .path = "/flood",
+		 .handler = overload_flood,
+		 .arg = &flood_result},
 		{.method = "GET", .path = "/errors", .handler = leaves_errors},
+		{.method = "GET", .path = "/whose", .handler = whose},
 	};
 	struct cairn_err err = {0};
 
@@ -441,7 +441,7 @@ struct secured {
 	int fd;
 };
 
-static void secured_start(struct secured *s)
+static void secured_start_with(struct secured *s, bool client_certificate)
 {
 	struct cairn_err err = {0};
 	struct net_tls_options own, trust;
@@ -451,6 +451,11 @@ static void secured_start(struct secured *s)
 	own = (struct net_tls_options){
 		.cert_file = s->certs.cert, .key_file = s->certs.key, .http1 = true};
 	trust = (struct net_tls_options){.ca_file = s->certs.authority, .http1 = true};
+	if (client_certificate) {
+		own.ca_file = s->certs.authority;
+		trust.cert_file = s->certs.cert;
+		trust.key_file = s->certs.key;
+	}
 	assert_ok(net_tls_server_new(&own, &s->server, &err), &err);
 	assert_ok(net_tls_client_new(&trust, &s->client, &err), &err);
 	start(&s->world, (struct net_http_limits){.header_ms = 200}, s->server);
@@ -458,6 +463,11 @@ static void secured_start(struct secured *s)
 	assert_ok(net_tls_session(s->client, "h", &s->ssl, &err), &err);
 	SSL_set_fd(s->ssl, s->fd);
 	assert_int_equal(SSL_connect(s->ssl), 1);
+}
+
+static void secured_start(struct secured *s)
+{
+	secured_start_with(s, false);
 }
 
 static void secured_stop(struct secured *s)
@@ -514,6 +524,47 @@ static void errors_that_a_handler_leaves_are_not_the_connections(void **state)
 	secured_stop(&s);
 }
 
+static void ask_whose(struct secured *s, const char *name)
+{
+	static const char question[] = "GET /whose HTTP/1.1\r\n" HOST "\r\n";
+	char reply[1024] = "";
+	size_t got = 0;
+
+	assert_int_equal(SSL_write(s->ssl, question, sizeof(question) - 1),
+			 (int)sizeof(question) - 1);
+	assert_int_equal(SSL_read_ex(s->ssl, reply, sizeof(reply) - 1, &got), 1);
+	assert_non_null(strstr(reply, "\r\n\r\n"));
+	assert_string_equal(strstr(reply, "\r\n\r\n") + 4, name);
+}
+
+static void a_certificate_counts_as_long_as_its_authority(void **state)
+{
+	struct tls_pair other;
+	struct secured s;
+	char byte;
+
+	(void)state;
+	secured_start_with(&s, true);
+	other = tls_pair_make(&(struct tls_pair_spec){"other", NULL, NULL, -3600, 3600});
+	ask_whose(&s, "h");
+	tls_cert_write(s.certs.dir, "crt", &s.certs.leaf); /* the same once more */
+	assert_int_equal(net_tls_reload(s.server, NULL), 0);
+	ask_whose(&s, "h");
+	/* The authority's certificate is renewed: those that it signed are good. */
+	X509_gmtime_adj(X509_getm_notAfter(s.certs.ca.cert), 7200);
+	assert_true(X509_sign(s.certs.ca.cert, s.certs.ca.key, EVP_sha256()) > 0);
+	tls_cert_write(s.certs.dir, "ca", &s.certs.ca);
+	assert_int_equal(net_tls_reload(s.server, NULL), 1);
+	ask_whose(&s, "h");
+	ask_whose(&s, "h");
+	tls_cert_write(s.certs.dir, "ca", &other);
+	assert_int_equal(net_tls_reload(s.server, NULL), 1);
+	ask_whose(&s, "nobody");
+	assert_int_equal(SSL_read(s.ssl, &byte, 1), 0); /* and the connection is closed */
+	tls_pair_done(&other);
+	secured_stop(&s);
+}
+
 static void key_updates_have_a_limit(void **state)
 {
 	struct secured s;
@@ -525,6 +576,15 @@ static void key_updates_have_a_limit(void **state)
 	assert_true(overload_key_updates(fd, "http/1.1", 20000));
 	close(fd);
 	secured_stop(&s);
+}
+
+static void the_limits_above_are_counted(void **state)
+{
+	(void)state;
+	assert_limits_counted(NET_LIMIT_HANDSHAKE_TIME, NET_LIMIT_FIRST_BYTE_TIME,
+			      NET_LIMIT_HEADER_TIME, NET_LIMIT_HEADER_BYTES, NET_LIMIT_REQUEST_TIME,
+			      NET_LIMIT_REQUESTS, NET_LIMIT_MESSAGE_BYTES, NET_LIMIT_STALL_TIME,
+			      NET_LIMIT_KEY_UPDATES, NET_LIMIT_CERTIFICATE);
 }
 
 int main(void)
@@ -540,8 +600,10 @@ int main(void)
 		cmocka_unit_test(a_connection_serves_so_many_requests),
 		cmocka_unit_test(a_drain_ends_idle_connections_and_cuts_the_rest),
 		cmocka_unit_test(the_same_works_over_tls),
+		cmocka_unit_test(a_certificate_counts_as_long_as_its_authority),
 		cmocka_unit_test(errors_that_a_handler_leaves_are_not_the_connections),
 		cmocka_unit_test(key_updates_have_a_limit),
+		cmocka_unit_test(the_limits_above_are_counted),
 	};
 
 	return cmocka_run_group_tests_name("net/http", tests, NULL, NULL);

@@ -64,6 +64,7 @@ static void heads_are_taken_or_refused_with_a_status(void **state)
 		{"GET http://h HTTP/1.1\r\n" HOST "\r\n", 400},
 		{"GET / HTTP/1.1\r\n\r\n", 400}, /* no host */
 		{"GET / HTTP/1.1\r\n" HOST HOST "\r\n", 400},
+		{"GET / HTTP/1.1\r\n" HOST "Authorization: a\r\nauthorization: b\r\n\r\n", 400},
 		{"GET / HTTP/2.0\r\n" HOST "\r\n", 505},
 		{"GET / HTTP/1.2\r\n" HOST "\r\n", 505},
 		{"GET /  HTTP/1.1\r\n" HOST "\r\n", 400},

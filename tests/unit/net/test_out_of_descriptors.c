@@ -25,7 +25,7 @@
 #define DESCRIPTORS 200
 #define WAITING     3
 #define LOOK_MS     1000
-#define ANSWER_MS   20000
+#define ANSWER_MS   60000
 
 static int taken[DESCRIPTORS];
 static size_t n_taken;

@@ -21,6 +21,7 @@
 #include "older/aggapi/pass_request.h"
 #include "older/aggapi/passed_kinds.h"
 #include "older/aggapi/path.h"
+#include "older/aggapi/status_text.h"
 #include "older/aggapi/version_text.h"
 
 #define ROOT  "/apis/cbt.storage.k8s.io/v1alpha1"
@@ -252,6 +253,58 @@ static void a_query_that_can_be_read_in_two_ways_is_refused(void **state)
 		assert_true(aggapi_query_plain(good[i]));
 }
 
+static void a_refusal_names_the_version_of_the_request(void **state)
+{
+	static const char in[] =
+		"{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"message\":\"X in version "
+		"\\\"v1alpha2\\\" cannot be handled: (" NEW ") v1alpha2\"}";
+	static const char out[] =
+		"{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"message\":\"X in version "
+		"\\\"v1alpha1\\\" cannot be handled: (" OLD ") v1alpha2\"}";
+	struct cairn_buf made = CAIRN_BUF_INIT(1024);
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(in) - 1; n++) { /* any part of it */
+		cairn_buf_reset(&made);
+		aggapi_status_text(in, n, NEW, OLD, &made);
+		assert_int_equal(made.len, n);
+	}
+	cairn_buf_reset(&made);
+	aggapi_status_text(in, sizeof(in) - 1, NEW, OLD, &made);
+	assert_int_equal(made.len, sizeof(out) - 1);
+	assert_memory_equal(made.data, out, made.len);
+	cairn_buf_done(&made);
+}
+
+static void a_watch_lasts_no_longer_than_allowed(void **state)
+{
+	static const struct {
+		const char *in, *out; /* NULL: refused */
+	} cases[] = {
+		{"watch=1", "watch=1&timeoutSeconds=600"},
+		{"watch=1&timeoutSeconds=5", "watch=1&timeoutSeconds=5"},
+		{"timeoutSeconds=601&watch=1", "watch=1&timeoutSeconds=600"},
+		{"timeoutSeconds=0&watch=1", "watch=1&timeoutSeconds=600"},
+		{"watch=1&timeoutSeconds=99999999999999999999", NULL},
+		{"watch=1&timeoutSeconds=-1", NULL},
+		{"watch=1&timeoutSeconds=%2B700", NULL},
+		{"watch=1&timeoutSeconds", NULL},
+		{"timeoutSecondsX=9&watch=1", "timeoutSecondsX=9&watch=1&timeoutSeconds=600"},
+	};
+
+	(void)state;
+	assert_false(aggapi_query_plain("timeoutSeconds=1&timeoutSeconds=9999"));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct cairn_buf out = CAIRN_BUF_INIT(256);
+		bool good = aggapi_query_add_limited(cases[i].in, 600, &out);
+		cairn_auto_free char *text = cairn_buf_take_string(&out);
+
+		assert_int_equal(good, cases[i].out != NULL);
+		if (good)
+			assert_string_equal(text, cases[i].out);
+	}
+}
+
 static void an_apply_is_bound_to_the_object_that_exists(void **state)
 {
 	static const struct {
@@ -369,6 +422,8 @@ int main(void)
 		cmocka_unit_test(a_selector_of_one_name_is_that_name),
 		cmocka_unit_test(a_watch_is_what_kubernetes_takes_for_one),
 		cmocka_unit_test(a_query_that_can_be_read_in_two_ways_is_refused),
+		cmocka_unit_test(a_refusal_names_the_version_of_the_request),
+		cmocka_unit_test(a_watch_lasts_no_longer_than_allowed),
 		cmocka_unit_test(an_apply_is_bound_to_the_object_that_exists),
 		cmocka_unit_test(one_user_cannot_take_all_places),
 		cmocka_unit_test(discovery_names_the_kinds_that_are_installed),

@@ -9,10 +9,15 @@
 
 #include <fcntl.h>
 #include <malloc.h>
+#include <signal.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "base/mem.h"
+#include "block/checksum.h"
 
 #define PAGE    4096U
 #define RECORDS 120
@@ -547,6 +552,70 @@ static void a_restart_of_the_log_that_was_cut_short_refuses_nothing(void **state
 	assert_true(restarted);
 }
 
+/* As a transaction leaves it whose process was killed after its last frame: nothing of the page
+ * that it wrote is in the main file. */
+static void note_uncommitted_page(void)
+{
+	struct catalogue_page page = {.number = 1, .size = PAGE, .after = 1};
+	cairn_auto_free uint8_t *main_file = NULL;
+	size_t len;
+	int fd = open(in_dir("catalogue.db-trust"), O_RDWR | O_CLOEXEC);
+
+	main_file = load("catalogue.db", &len);
+	page.before = block_checksum(main_file, PAGE);
+	assert_true(fd >= 0);
+	pool_catalogue_page_write(fd, &page);
+	close(fd);
+}
+
+/* The limit lets the header of a log and the trust file be written, and no whole frame. */
+static int put_until_killed(void)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		const struct rlimit limit = {96, 96}, no_core = {0, 0};
+		struct catalogue *cat = open_again(true);
+
+		assert_value(cat, "one", "1");
+		signal(SIGXFSZ, SIG_DFL);
+		setrlimit(RLIMIT_CORE, &no_core);
+		setrlimit(RLIMIT_FSIZE, &limit);
+		put_one(cat, "two", "2", CATALOGUE_DURABLE);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static void a_restart_killed_before_its_first_commit_refuses_nothing(void **state)
+{
+	struct catalogue *cat = create_and_open();
+	uint8_t salt[2][CATALOGUE_SALT_SIZE];
+
+	(void)state;
+	put_one(cat, "one", "1", CATALOGUE_DURABLE);
+	sql("PRAGMA wal_checkpoint");
+	note_uncommitted_page();
+	for (int i = 0; i < 2; i++) {
+		cairn_auto_free uint8_t *log = NULL;
+		size_t len;
+
+		if (i)
+			assert_int_equal(put_until_killed(), SIGXFSZ);
+		log = load("catalogue.db-wal", &len);
+		memcpy(salt[i], log + CATALOGUE_LOG_SALT_OFFSET, sizeof(salt[i]));
+	}
+	assert_memory_not_equal(salt[0], salt[1], sizeof(salt[0]));
+	pool_catalogue_close(cat);
+	for (int writable = 0; writable < 2; writable++) {
+		cat = open_again(writable);
+		assert_value(cat, "one", "1");
+		pool_catalogue_close(cat);
+	}
+}
+
 static void put_big(uint8_t *p, uint32_t value)
 {
 	for (int i = 0; i < 4; i++)
@@ -608,12 +677,12 @@ static void a_missing_file_is_no_missing_record(void **state)
 	(void)state;
 	put_one(cat, "k/1", "value", CATALOGUE_DURABLE);
 	/* Another thread uses it, so the question opens one more. */
-	assert_ok(pool_catalogue_reader_take(cat, &idle, &err), &err);
+	assert_ok(pool_catalogue_reader_take((struct catalogue_sqlite *)cat, &idle, &err), &err);
 	snprintf(moved, sizeof(moved), "%s", in_dir("moved"));
 	assert_int_equal(rename(in_dir("catalogue.db"), moved), 0);
 	assert_code(pool_catalogue_get(cat, text("k/1"), &data, &len, &err), CAIRN_UNAVAILABLE);
 	assert_int_equal(rename(moved, in_dir("catalogue.db")), 0);
-	pool_catalogue_reader_release(cat, idle, true);
+	pool_catalogue_reader_release((struct catalogue_sqlite *)cat, idle, true);
 	assert_value(cat, "k/1", "value");
 }
 
@@ -810,6 +879,7 @@ int main(void)
 		catalogue_test(a_log_that_was_folded_in_is_not_lost),
 		catalogue_test(an_older_main_file_learns_of_its_log),
 		catalogue_test(a_restart_of_the_log_that_was_cut_short_refuses_nothing),
+		catalogue_test(a_restart_killed_before_its_first_commit_refuses_nothing),
 		catalogue_test(an_older_log_that_was_put_back_is_noticed),
 		catalogue_test(generations_of_a_log_wrap_around),
 		catalogue_test(a_missing_file_is_no_missing_record),

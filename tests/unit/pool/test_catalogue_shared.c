@@ -280,7 +280,7 @@ static void a_killed_writer_loses_no_acknowledged_batch(void **state)
  * nobody else sees. */
 static int private_mount(void)
 {
-	if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0 ||
 	    mount("tmpfs", helper_dir, "tmpfs", 0, "size=16m") != 0)
 		return CHILD_SKIP;
 	return CHILD_OK;

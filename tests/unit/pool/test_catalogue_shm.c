@@ -293,9 +293,11 @@ static void a_closing_process_without_its_index_keeps_the_commits_of_others(void
 	(void)state;
 	pool_catalogue_close(create_and_open());
 	first = open_again(true);
-	for (int i = 0; i < 1000 && !(first->writer && first->writer->log_is_copied); i++)
+	for (int i = 0; i < 1000 && !(((struct catalogue_sqlite *)first)->writer &&
+				      ((struct catalogue_sqlite *)first)->writer->log_is_copied);
+	     i++)
 		put_one(first, "first", "1", CATALOGUE_DURABLE);
-	assert_true(first->writer->log_is_copied);
+	assert_true(((struct catalogue_sqlite *)first)->writer->log_is_copied);
 	assert_int_equal(unlink(in_dir("catalogue.db-shm")), 0);
 	/* The first of them copies the log and begins it anew as well. */
 	for (int i = 0; i < 3; i++) {
@@ -340,7 +342,7 @@ int lstat(const char *path, struct stat *ret)
 		assert_int_equal(unlink(path), 0);
 		other = open_again(true);
 		put_many(other, 'n');
-		assert_true(other->writer->log_is_copied);
+		assert_true(((struct catalogue_sqlite *)other)->writer->log_is_copied);
 		pool_catalogue_close(other);
 		pool_catalogue_close(open_again(true));
 	}

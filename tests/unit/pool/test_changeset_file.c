@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "pool/store/blob_dir.h"
 #include "pool/store/changeset_file.h"
 
 #define GRANULE     4096ULL
@@ -21,6 +22,7 @@
 struct fixture {
 	char dir[64];
 	int fd;
+	struct blobs *sets;
 };
 
 /* Every other granule: a set of more than any reader reads whole. */
@@ -33,7 +35,7 @@ static void write_set(const struct fixture *fix)
 	struct cairn_err err = {0};
 	struct stat st;
 
-	assert_ok(pool_changeset_file_writer_new(fix->fd, NAME, &info, &writer, &err), &err);
+	assert_ok(pool_changeset_file_writer_new(fix->sets, NAME, &info, &writer, &err), &err);
 	for (uint64_t i = 0; i < EXTENTS; i++) {
 		/* Kinds that vary keep the file from being packed too well. */
 		struct block_extent extent = {.offset = 2 * i * GRANULE,
@@ -57,6 +59,9 @@ static int setup(void **state)
 	if (!mkdtemp(fix->dir))
 		return -1;
 	fix->fd = open(fix->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (pool_blob_dir_open(open(fix->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), &fix->sets,
+			       NULL) != 0)
+		return -1;
 	*state = fix;
 	write_set(fix);
 	return 0;
@@ -67,6 +72,7 @@ static int teardown(void **state)
 	struct fixture *fix = *state;
 
 	(void)unlinkat(fix->fd, NAME, 0);
+	pool_blobs_close(fix->sets);
 	close(fix->fd);
 	rmdir(fix->dir);
 	free(fix);
@@ -101,7 +107,7 @@ static void more_readers_than_descriptors(void **state)
 	limit = (struct rlimit){DESCRIPTORS, before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	for (unsigned i = 0; i < READERS; i++)
-		assert_ok(pool_changeset_file_reader_new(fix->fd, NAME, 4096, &readers[i], &err),
+		assert_ok(pool_changeset_file_reader_new(fix->sets, NAME, 4096, &readers[i], &err),
 			  &err);
 	assert_int_equal(unlinkat(fix->fd, NAME, 0), 0);
 	for (unsigned i = 0; i < READERS; i += 10)
@@ -128,7 +134,7 @@ static void a_file_cut_short_is_data_loss(void **state)
 	limit = (struct rlimit){DESCRIPTORS, before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	for (unsigned i = 0; i < DESCRIPTORS; i++)
-		assert_ok(pool_changeset_file_reader_new(fix->fd, NAME, 4096, &readers[i], &err),
+		assert_ok(pool_changeset_file_reader_new(fix->sets, NAME, 4096, &readers[i], &err),
 			  &err);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(ftruncate(fd, 8192), 0);

@@ -307,6 +307,8 @@ static void a_covered_mount_point_is_not_taken_for_the_mount(void **state)
 	assert_null(mount_found);
 	assert_int_equal(mkdir(blockdev_path("n"), 0700), 0);
 	assert_int_equal(umount(point), 0);
+	/* Else what is mounted below is mounted on both. */
+	assert_int_equal(mount(NULL, point, NULL, MS_PRIVATE, NULL), 0);
 	RUN("mount", "--bind", point, blockdev_path("n"));
 	assert_int_equal(mount("none", point, "tmpfs", 0, "size=4k"), 0);
 	assert_ok(pool_device_mount_point(device, &mount_found, &err), &err);

@@ -26,7 +26,7 @@
 #define SIZE (512 * BLOCKDEV_MIB)
 
 #define SOON_MS  300   /* long enough to see that a writer waits */
-#define LATER_MS 20000 /* a writer that is free gets through, also on a busy machine */
+#define LATER_MS 60000 /* a writer that is free gets through, also on a busy machine */
 
 /* A mounted filesystem in a new file; returns its mount point. */
 static const char *mounted(const char *fs, const char *name)

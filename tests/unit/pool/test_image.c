@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -18,6 +19,8 @@
 #include "pool/store/pool_image.h"
 
 #define SIZE IMAGE_SIZE_MIN
+
+#define FS_SHUTDOWN _IOR('X', 125, uint32_t) /* of XFS and ext4 */
 
 static int teardown(void **state)
 {
@@ -36,6 +39,24 @@ static size_t entries(const char *path)
 		n++;
 	closedir(dir);
 	return n;
+}
+
+/* Makes an image and mounts it at "m". */
+static void mount_new(const char *file, enum image_fs kind)
+{
+	struct cairn_err err = {0};
+
+	assert_ok(pool_image_make(file, kind, SIZE, &err), &err);
+	assert_ok(pool_image_mount(file, kind, blockdev_path("m"), &err), &err);
+}
+
+static void assert_mounted(const char *point)
+{
+	struct cairn_err err = {0};
+	bool mounted = false;
+
+	assert_ok(pool_image_is_mounted(point, &mounted, &err), &err);
+	assert_true(mounted);
 }
 
 static void both_kinds_are_made_mounted_and_unmounted(void **state)
@@ -83,8 +104,7 @@ static void what_was_written_is_there_after_mounting_again(void **state)
 	struct stat st;
 
 	(void)state;
-	assert_ok(pool_image_make(file, IMAGE_BTRFS, SIZE, &err), &err);
-	assert_ok(pool_image_mount(file, IMAGE_BTRFS, point, &err), &err);
+	mount_new(file, IMAGE_BTRFS);
 	blockdev_file("m/kept", 12345);
 	assert_ok(pool_image_unmount(point, &err), &err);
 	assert_int_not_equal(stat(blockdev_path("m/kept"), &st), 0);
@@ -93,24 +113,60 @@ static void what_was_written_is_there_after_mounting_again(void **state)
 	assert_int_equal(st.st_size, 12345);
 }
 
+static void a_copy_is_mounted_beside_the_original(void **state)
+{
+	const char *file = blockdev_path("image");
+	const char *copy = blockdev_path("copy");
+	const char *cp[] = {"cp", file, copy, NULL};
+	struct cairn_err err = {0};
+	struct stat st;
+
+	(void)state;
+	assert_ok(pool_image_make(file, IMAGE_XFS, SIZE, &err), &err);
+	blockdev_run(cp);
+	assert_ok(pool_image_mount(file, IMAGE_XFS, blockdev_path("m"), &err), &err);
+	assert_ok(pool_image_mount(copy, IMAGE_XFS, blockdev_path("m2"), &err), &err);
+	blockdev_file("m2/only", 1);
+	assert_int_not_equal(stat(blockdev_path("m/only"), &st), 0);
+}
+
 static void an_image_in_use_is_not_unmounted(void **state)
+{
+	const char *point = blockdev_path("m");
+	struct cairn_err err = {0};
+	int fd;
+
+	(void)state;
+	mount_new(blockdev_path("image"), IMAGE_XFS);
+	blockdev_file("m/f", 1);
+	fd = open(blockdev_path("m/f"), O_RDONLY | O_CLOEXEC);
+	assert_code(pool_image_unmount(point, &err), CAIRN_PRECONDITION);
+	assert_mounted(point);
+	close(fd);
+	assert_ok(pool_image_unmount(point, &err), &err);
+}
+
+/* Another process may have mounted it again since it was seen to have stopped. */
+static void only_an_image_that_has_stopped_is_taken_away(void **state)
 {
 	const char *file = blockdev_path("image");
 	const char *point = blockdev_path("m");
+	uint32_t without_log = 2;
 	struct cairn_err err = {0};
 	bool mounted = false;
 	int fd;
 
 	(void)state;
-	assert_ok(pool_image_make(file, IMAGE_XFS, SIZE, &err), &err);
-	assert_ok(pool_image_mount(file, IMAGE_XFS, point, &err), &err);
-	blockdev_file("m/f", 1);
-	fd = open(blockdev_path("m/f"), O_RDONLY | O_CLOEXEC);
-	assert_code(pool_image_unmount(point, &err), CAIRN_PRECONDITION);
-	assert_ok(pool_image_is_mounted(point, &mounted, &err), &err);
-	assert_true(mounted);
+	mount_new(file, IMAGE_XFS);
+	assert_ok(pool_image_unmount_stopped(file, point, &err), &err);
+	assert_mounted(point);
+	fd = open(point, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(ioctl(fd, FS_SHUTDOWN, &without_log), 0);
 	close(fd);
-	assert_ok(pool_image_unmount(point, &err), &err);
+	assert_ok(pool_image_unmount_stopped(file, point, &err), &err);
+	assert_ok(pool_image_is_mounted(point, &mounted, &err), &err);
+	assert_false(mounted);
 }
 
 static void something_else_mounted_there_is_not_taken_for_it(void **state)
@@ -257,7 +313,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(both_kinds_are_made_mounted_and_unmounted, teardown),
 		cmocka_unit_test_teardown(what_was_written_is_there_after_mounting_again, teardown),
+		cmocka_unit_test_teardown(a_copy_is_mounted_beside_the_original, teardown),
 		cmocka_unit_test_teardown(an_image_in_use_is_not_unmounted, teardown),
+		cmocka_unit_test_teardown(only_an_image_that_has_stopped_is_taken_away, teardown),
 		cmocka_unit_test_teardown(something_else_mounted_there_is_not_taken_for_it,
 					  teardown),
 		cmocka_unit_test_teardown(a_file_without_a_filesystem_is_called_damaged, teardown),

@@ -185,6 +185,8 @@ static void a_check_finds_nothing_beside_a_storm(void **state)
 	for (unsigned i = 0; i < n_checks; i++) {
 		wait_for_operations(BETWEEN);
 		sets += run_check(pool, i % 2).sets;
+		if ((i + 1) % 100 == 0)
+			print_message("%u checks, %u operations\n", i + 1, atomic_load(operations));
 		if (i % KILL_EVERY == 0) {
 			unsigned which = i / KILL_EVERY % STORMERS;
 

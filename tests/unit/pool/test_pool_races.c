@@ -179,63 +179,75 @@ static void a_merge_sees_the_successor_that_came_meanwhile(void **state)
 	assert_ok(pool_volume_delete(fix->pool, "b", POOL_DELETE_SNAPSHOTS, &err), &err);
 }
 
-static void a_clone_is_cut_while_its_head_expires(void **state)
+/* A volume "v" beside a thread that expires what can expire. */
+static struct poolfix *expiring_start(void **state)
 {
 	struct poolfix *fix = *state;
-	struct cairn_err err = {0};
 
 	make(fix, "v", NULL);
 	expirer_start(fix);
-	for (unsigned i = 0; i < 24; i++) {
-		struct pool_snapshot made;
-		char snapshot[32], clone[32];
+	return fix;
+}
 
-		snprintf(snapshot, sizeof(snapshot), "v@s%u", i);
-		snprintf(clone, sizeof(clone), "c%u", i);
-		poolfix_snapshot(fix, "v", snapshot + 2);
-		make(fix, clone, snapshot);
-		drop(fix, snapshot);
-		assert_ok(cut(fix->pool, clone, "first", &made, &err), &err);
-		assert_ok(pool_snapshot_complete(fix->pool, made.id, NULL, &err), &err);
-	}
+static void expiring_stop(struct poolfix *fix)
+{
 	looper_stop();
 	poolfix_check_clean(fix);
 }
 
+/* The i-th clone of volume "v", whose snapshot expires at once. */
+static void clone_of_expiring(struct poolfix *fix, unsigned i, char clone[32])
+{
+	char snapshot[32];
+
+	snprintf(snapshot, sizeof(snapshot), "v@s%u", i);
+	snprintf(clone, 32, "c%u", i);
+	poolfix_snapshot(fix, "v", snapshot + 2);
+	make(fix, clone, snapshot);
+	drop(fix, snapshot);
+}
+
+static void a_clone_is_cut_while_its_head_expires(void **state)
+{
+	struct poolfix *fix = expiring_start(state);
+	struct cairn_err err = {0};
+
+	for (unsigned i = 0; i < 24; i++) {
+		struct pool_snapshot made;
+		char clone[32];
+
+		clone_of_expiring(fix, i, clone);
+		assert_ok(cut(fix->pool, clone, "first", &made, &err), &err);
+		assert_ok(pool_snapshot_complete(fix->pool, made.id, NULL, &err), &err);
+	}
+	expiring_stop(fix);
+}
+
 static void a_volume_is_cloned_while_snapshots_expire(void **state)
 {
-	struct poolfix *fix = *state;
+	struct poolfix *fix = expiring_start(state);
 
-	make(fix, "v", NULL);
-	expirer_start(fix);
 	for (unsigned i = 0; i < 24; i++) {
 		char clone[32];
 
 		snprintf(clone, sizeof(clone), "c%u", i);
 		make(fix, clone, "v");
 	}
-	looper_stop();
-	poolfix_check_clean(fix);
+	expiring_stop(fix);
 }
 
 /* Settings of a clone change while its head expires on another volume. */
 static void a_clone_is_changed_while_its_head_expires(void **state)
 {
-	struct poolfix *fix = *state;
+	struct poolfix *fix = expiring_start(state);
 	struct cairn_err err = {0};
 
-	make(fix, "v", NULL);
-	expirer_start(fix);
 	for (unsigned i = 0; i < 12; i++) {
 		struct pool_volume_settings settings = {.set_retention = true};
 		struct pool_volume volume;
-		char snapshot[32], clone[32];
+		char clone[32];
 
-		snprintf(snapshot, sizeof(snapshot), "v@s%u", i);
-		snprintf(clone, sizeof(clone), "c%u", i);
-		poolfix_snapshot(fix, "v", snapshot + 2);
-		make(fix, clone, snapshot);
-		drop(fix, snapshot);
+		clone_of_expiring(fix, i, clone);
 		for (unsigned j = 1; j < 6; j++) {
 			settings.retention_ms = j;
 			assert_ok(pool_volume_modify(fix->pool, clone, &settings, &volume, &err),
@@ -243,8 +255,7 @@ static void a_clone_is_changed_while_its_head_expires(void **state)
 		}
 		assert_ok(pool_volume_delete(fix->pool, clone, POOL_DELETE_REFUSE, &err), &err);
 	}
-	looper_stop();
-	poolfix_check_clean(fix);
+	expiring_stop(fix);
 }
 
 /* Opens for writing and closes, without end: the kernel signals the holder of a
@@ -357,10 +368,8 @@ static void run_crowd(struct poolfix *fix, unsigned n, void *(*fn)(void *))
 		assert_ok(crowd[i].rc, &crowd[i].err);
 }
 
-static void *make_own_volume(void *arg)
+static void *make_one_of_many(struct one_of_many *one, struct pool_volume_spec spec)
 {
-	struct one_of_many *one = arg;
-	struct pool_volume_spec spec = {.size = 4 * KIB};
 	struct pool_volume volume;
 	char name[32];
 
@@ -371,18 +380,14 @@ static void *make_own_volume(void *arg)
 	return NULL;
 }
 
+static void *make_own_volume(void *arg)
+{
+	return make_one_of_many(arg, (struct pool_volume_spec){.size = 4 * KIB});
+}
+
 static void *clone_source(void *arg)
 {
-	struct one_of_many *one = arg;
-	struct pool_volume_spec spec = {.from = "source@s"};
-	struct pool_volume volume;
-	char name[32];
-
-	snprintf(name, sizeof(name), "v%u", one->index);
-	spec.name = name;
-	pthread_barrier_wait(one->start);
-	one->rc = pool_volume_create(one->fix->pool, &spec, &volume, &one->err);
-	return NULL;
+	return make_one_of_many(arg, (struct pool_volume_spec){.from = "source@s"});
 }
 
 static void a_crowd_of_volumes_is_cut_at_once(void **state)
@@ -505,6 +510,7 @@ static void a_note_stays_while_its_file_does(void **state)
 	struct poolfix *fix = *state;
 	struct cairn_err err = {0};
 
+	make(fix, "v", NULL); /* and the reserve: without it each commit opens the catalogue */
 	loop_start(fix, settle_on);
 	for (unsigned i = 0; i < 100; i++) {
 		int lock = -1;
@@ -513,7 +519,8 @@ static void a_note_stays_while_its_file_does(void **state)
 
 		assert_ok(pool_impl_lock_set(fix->pool, 7, LONG_WAIT_MS, &lock, &err), &err);
 		assert_ok(pool_cleanup_note(fix->pool, "set-7-1", &err), &err);
-		fd = openat(fix->pool->sets_fd, "set-7-1", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		fd = openat(fix->pool->root_fd, "sets/set-7-1", O_WRONLY | O_CREAT | O_CLOEXEC,
+			    0600);
 		assert_true(fd >= 0);
 		close(fd);
 		close(lock);
@@ -521,7 +528,8 @@ static void a_note_stays_while_its_file_does(void **state)
 		assert_ok(pool_impl_lock_set(fix->pool, 7, LONG_WAIT_MS, &lock, &err), &err);
 		assert_ok(pool_cleanup_is_listed(fix->pool, "set-7-1", &listed, &err), &err);
 		if (!listed)
-			assert_int_equal(faccessat(fix->pool->sets_fd, "set-7-1", F_OK, 0), -1);
+			assert_int_equal(faccessat(fix->pool->root_fd, "sets/set-7-1", F_OK, 0),
+					 -1);
 		close(lock);
 	}
 	looper_stop();

@@ -87,6 +87,19 @@ static void *write_on(void *arg)
 	return NULL;
 }
 
+/* Without its writer the file is copied. */
+static void end_writer(pthread_t writer, int a, int b)
+{
+	struct cairn_err err = {0};
+
+	stop = true;
+	pthread_join(writer, NULL);
+	assert_ok(copy_sparse_copy_still(a, b, &err), &err);
+	close(a);
+	close(b);
+	scratchfs_remove();
+}
+
 static void a_file_that_is_written_on_is_not_copied(void **state)
 {
 	const char *dir = scratchfs_make(SCRATCHFS_PLAIN, 0);
@@ -104,12 +117,7 @@ static void a_file_that_is_written_on_is_not_copied(void **state)
 	for (int i = 0; i < 200 && rc == 0; i++)
 		rc = copy_sparse_copy_still(a, b, &err);
 	assert_int_equal(rc, CAIRN_ABORTED);
-	stop = true;
-	pthread_join(writer, NULL);
-	assert_ok(copy_sparse_copy_still(a, b, &err), &err);
-	close(a);
-	close(b);
-	scratchfs_remove();
+	end_writer(writer, a, b);
 }
 
 /* Writes a counter to the first block and then to the last one. */
@@ -150,12 +158,7 @@ static void a_copy_is_not_torn_where_times_are_whole_seconds(void **state)
 		assert_int_equal(pread(b, &last, sizeof(last), SIZE - 4096), sizeof(last));
 		assert_true(first == last || first == last + 1);
 	}
-	stop = true;
-	pthread_join(writer, NULL);
-	assert_ok(copy_sparse_copy_still(a, b, &err), &err);
-	close(a);
-	close(b);
-	scratchfs_remove();
+	end_writer(writer, a, b);
 }
 
 #define LONG_WRITE (48 * MIB)

@@ -169,7 +169,7 @@ static void disturb_btrfs(struct fuzz *f, const char *dir, int fd, size_t round)
 {
 	const char *const balance[] = {"btrfs", "balance", "start", "-dlimit=1", dir, NULL};
 	struct btrfs_ioctl_defrag_range_args range = {
-		.start = model_random(&f->model, f->model.n) * MODEL_SECTOR,
+		.start = volume_model_random(&f->model, f->model.n) * MODEL_SECTOR,
 		.len = 4 * MIB,
 		.extent_thresh = 1 * MIB,
 	};
@@ -182,7 +182,7 @@ static void disturb_btrfs(struct fuzz *f, const char *dir, int fd, size_t round)
 
 static void grow(struct fuzz *f)
 {
-	size_t n = f->model.n + 1 + model_random(&f->model, 2048);
+	size_t n = f->model.n + 1 + volume_model_random(&f->model, 2048);
 	struct cairn_err err = {0};
 
 	assert_ok(pool_store_volume_resize(f->store, "vol-1", n * MODEL_SECTOR, &err), &err);

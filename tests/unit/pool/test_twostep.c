@@ -104,6 +104,19 @@ static void the_second_step_sees_all_that_was_written_since_the_first(void **sta
 	scratchfs_remove();
 }
 
+/* A store with a volume "vol-1" of MANY extents. */
+static struct store *store_with_many(const char *dir, unsigned char byte)
+{
+	struct store *store = NULL;
+	struct cairn_err err = {0};
+
+	assert_ok(pool_store_open("reflink", dir, true, &store, &err), &err);
+	assert_ok(pool_store_volume_create(store, "vol-1", (uint64_t)MANY * STRIDE, &err), &err);
+	for (unsigned i = 0; i < MANY; i++)
+		fill_at(store, "vol-1", (uint64_t)i * STRIDE, 4096, byte);
+	return store;
+}
+
 /* A clone that a killed process left, of whatever age, is as good a first step. */
 static void an_old_clone_is_continued(void **state)
 {
@@ -114,10 +127,7 @@ static void an_old_clone_is_continued(void **state)
 	(void)state;
 	if (!dir)
 		skip();
-	assert_ok(pool_store_open("reflink", dir, true, &store, &err), &err);
-	assert_ok(pool_store_volume_create(store, "vol-1", (uint64_t)MANY * STRIDE, &err), &err);
-	for (unsigned i = 0; i < MANY; i++)
-		fill_at(store, "vol-1", (uint64_t)i * STRIDE, 4096, 1);
+	store = store_with_many(dir, 1);
 	assert_ok(pool_store_snapshot_prepare(store, "vol-1", "snap-1", &err), &err);
 	fill_at(store, "vol-1", 5 * STRIDE, 4096, 2);
 	assert_ok(cut_whole(store, "vol-1", "snap-1", &err), &err);
@@ -171,10 +181,7 @@ static void a_cut_is_of_one_moment_although_somebody_writes(void **state)
 	(void)state;
 	if (!dir)
 		skip();
-	assert_ok(pool_store_open("reflink", dir, true, &store, &err), &err);
-	assert_ok(pool_store_volume_create(store, "vol-1", (uint64_t)MANY * STRIDE, &err), &err);
-	for (unsigned i = 0; i < MANY; i++)
-		fill_at(store, "vol-1", (uint64_t)i * STRIDE, 4096, 0);
+	store = store_with_many(dir, 0);
 	fd = open_volume(store, "vol-1");
 	stop = false;
 	assert_int_equal(pthread_create(&writer, NULL, write_pairs, &fd), 0);

@@ -11,6 +11,7 @@
 #include "block/extent.h"
 #include "csi_metadata.pb-c.h"
 #include "proto/block_metadata.h"
+#include "rng.h"
 
 #define TUPLES_MAX 64
 
@@ -18,16 +19,11 @@ struct tuple {
 	uint64_t offset, length;
 };
 
-/* A small generator of our own, so that a failing seed can be run again. */
 static uint64_t rng_state;
 
 static uint64_t rng(void)
 {
-	uint64_t z = rng_state += 0x9e3779b97f4a7c15ULL;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-	return z ^ (z >> 31);
+	return rng_next(&rng_state);
 }
 
 /* Numbers of every length, not only large ones. */

@@ -10,6 +10,7 @@
 #include "block/extent.h"
 #include "csi_metadata.pb-c.h"
 #include "proto/block_metadata.h"
+#include "rng.h"
 
 #define TUPLES_MAX 300
 #define ROUNDS     20000
@@ -18,11 +19,7 @@ static uint64_t rng_state;
 
 static uint64_t rng(void)
 {
-	uint64_t z = rng_state += 0x9e3779b97f4a7c15ULL;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-	return z ^ (z >> 31);
+	return rng_next(&rng_state);
 }
 
 static uint64_t rng_bits(unsigned most)

@@ -73,24 +73,24 @@ static void a_file_comes_with_what_it_imports(void **state)
 	assert_false(proto_file_by_name(&set, 1, "controller.proto", &file));
 }
 
-static void count_service(void *arg, const char *name)
-{
-	unsigned *seen = arg;
-
-	if (strcmp(name, "csi.v1.SnapshotMetadata") == 0 ||
-	    strcmp(name, "snapshotmetadata.SnapshotMetadata") == 0)
-		*seen += 100;
-	*seen += 1;
-}
-
 static void every_service_is_described(void **state)
 {
-	struct proto_bytes set = proto_descriptors_cairn();
-	unsigned seen = 0;
+	static const char *const names[] = {
+		"cairn.v1.SnapshotData",
+		"csi.v1.Controller",
+		"csi.v1.GroupController",
+		"csi.v1.Identity",
+		"csi.v1.Node",
+		"csi.v1.SnapshotMetadata",
+		"grpc.health.v1.Health",
+		"snapshotmetadata.SnapshotMetadata",
+	};
+	struct proto_bytes set = proto_descriptors_cairn(), file;
 
 	(void)state;
-	proto_services_each(&set, 1, count_service, &seen);
-	assert_int_equal(seen, 212);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (!proto_file_by_symbol(&set, 1, names[i], &file))
+			fail_msg("%s", names[i]);
 }
 
 static void broken_sets_hold_nothing_and_do_no_harm(void **state)

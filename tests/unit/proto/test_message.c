@@ -11,6 +11,7 @@
 #include "csi_controller.pb-c.h"
 #include "csi_metadata.pb-c.h"
 #include "proto/message.h"
+#include "proto/text_map.h"
 #include "proto/wire.h"
 
 #define DELTA (&csi__v1__get_metadata_delta_request__descriptor)
@@ -45,6 +46,36 @@ static void a_packed_message_unpacks_to_the_same(void **state)
 	assert_true(got->starting_offset == INT64_MAX);
 	assert_int_equal(got->n_secrets, 1);
 	assert_string_equal(got->secrets[0]->value, "w\xc3\xb6rd");
+}
+
+static void a_map_of_strings_is_packed_with_all_entries(void **state)
+{
+	cairn_cleanup(proto_text_map_done) struct proto_text_map map = {0};
+	cairn_cleanup(cairn_buf_done) struct cairn_buf buf = CAIRN_BUF_INIT(1024);
+	proto_auto_message ProtobufCMessage *message = NULL;
+	Csi__V1__GetMetadataDeltaRequest sent;
+	const Csi__V1__GetMetadataDeltaRequest *got;
+	struct cairn_err err = {0};
+
+	(void)state;
+	assert_ok(proto_text_map_init(
+			  &map, &csi__v1__get_metadata_delta_request__secrets_entry__descriptor, 2,
+			  &err),
+		  &err);
+	proto_text_map_add(&map, "user", "admin");
+	proto_text_map_add(&map, "password", NULL);
+	csi__v1__get_metadata_delta_request__init(&sent);
+	sent.n_secrets = map.n;
+	sent.secrets = map.entries;
+	proto_pack(&sent.base, &buf);
+
+	assert_ok(proto_unpack(DELTA, buf.data, buf.len, &message, &err), &err);
+	got = (const Csi__V1__GetMetadataDeltaRequest *)message;
+	assert_int_equal(got->n_secrets, 2);
+	assert_string_equal(got->secrets[0]->key, "user");
+	assert_string_equal(got->secrets[0]->value, "admin");
+	assert_string_equal(got->secrets[1]->key, "password");
+	assert_string_equal(got->secrets[1]->value, "");
 }
 
 static void no_bytes_are_an_empty_message(void **state)
@@ -139,6 +170,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_packed_message_unpacks_to_the_same),
+		cmocka_unit_test(a_map_of_strings_is_packed_with_all_entries),
 		cmocka_unit_test(no_bytes_are_an_empty_message),
 		cmocka_unit_test(bad_messages_are_refused),
 		cmocka_unit_test(few_bytes_cannot_take_much_memory),

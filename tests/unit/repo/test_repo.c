@@ -15,6 +15,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "repo/blob.h"
+#include "repo/blob_impl.h"
+#include "repo/index.h"
 #include "repo/prune.h"
 #include "repo/repo_check.h"
 #include "repo/repo_lock.h"
@@ -109,6 +111,21 @@ static void what_was_put_comes_back_after_reopening(void **state)
 	assert_int_equal(repofix_problems(fix->repo, true), 0);
 }
 
+/* `n` blobs of `size` bytes each, flushed. */
+static void put_blobs(struct repo *repo, size_t n, size_t size, struct repo_id *ret_ids)
+{
+	cairn_auto_free uint8_t *data = cairn_calloc(1, size);
+
+	assert_non_null(data);
+	for (size_t i = 0; i < n; i++) {
+		repofix_bytes(i, data, size);
+		assert_int_equal(
+			repo_blob_put(repo, REPO_BLOB_DATA, data, size, &ret_ids[i], NULL, NULL),
+			0);
+	}
+	assert_int_equal(repo_flush(repo, NULL), 0);
+}
+
 static void blobs_come_into_their_rooms_also_those_that_repeat(void **state)
 {
 	enum { N = 50, SIZE = 3000 };
@@ -118,13 +135,7 @@ static void blobs_come_into_their_rooms_also_those_that_repeat(void **state)
 	struct repo_id ids[2 * N];
 
 	repofix_open(fix, REPO_LOCK_SHARED);
-	for (size_t i = 0; i < N; i++) {
-		repofix_bytes(i, want, SIZE);
-		assert_int_equal(
-			repo_blob_put(fix->repo, REPO_BLOB_DATA, want, SIZE, &ids[i], NULL, NULL),
-			0);
-	}
-	assert_int_equal(repo_flush(fix->repo, NULL), 0);
+	put_blobs(fix->repo, N, SIZE, ids);
 	for (size_t i = 0; i < 2 * N; i++) {
 		ids[i] = ids[i % N];
 		rooms[i] = (struct repo_blob_room){.at = got[i], .n = SIZE};
@@ -136,6 +147,38 @@ static void blobs_come_into_their_rooms_also_those_that_repeat(void **state)
 	}
 	rooms[7].n--;
 	assert_code(repo_blob_get_into(fix->repo, ids, rooms, 2 * N, NULL), CAIRN_DATA_LOSS);
+}
+
+/* Blobs of one size are opened two at a time. */
+static void a_damaged_blob_is_named_also_beside_others(void **state)
+{
+	enum { N = 7, SIZE = 3000 };
+	static uint8_t want[SIZE], got[N][SIZE];
+	struct repofix *fix = *state;
+	struct repo_blob_room rooms[N];
+	struct repo_id ids[N];
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	put_blobs(fix->repo, N, SIZE, ids);
+	for (size_t i = 0; i < N; i++)
+		rooms[i] = (struct repo_blob_room){.at = got[i], .n = SIZE};
+	for (size_t bad = 0; bad < N; bad++) {
+		char pack[REPO_ID_TEXT_MAX], blob[REPO_ID_TEXT_MAX], path[512];
+		struct repo_place place;
+		struct cairn_err err = {0};
+
+		assert_ok(repo_blob_place(fix->repo, REPO_BLOB_DATA, &ids[bad], &place, &err),
+			  &err);
+		repo_id_format(&place.pack_id, pack);
+		snprintf(path, sizeof(path), "%s/data/%.2s/%s", fix->path, pack, pack);
+		flip(path, (off_t)place.offset + 100, 1);
+		assert_code(repo_blob_get_into(fix->repo, ids, rooms, N, &err), CAIRN_DATA_LOSS);
+		assert_non_null(strstr(err.msg, repo_id_format(&ids[bad], blob)));
+		flip(path, (off_t)place.offset + 100, 1);
+		assert_ok(repo_blob_get_into(fix->repo, ids, rooms, N, &err), &err);
+		repofix_bytes(bad, want, SIZE);
+		assert_memory_equal(got[bad], want, SIZE);
+	}
 }
 
 static void a_blob_is_stored_once(void **state)
@@ -163,6 +206,44 @@ static void a_blob_is_stored_once(void **state)
 	assert_int_equal(repo_blob_put(fix->repo, REPO_BLOB_DATA, bytes, 1000, &b, &fresh, NULL),
 			 0);
 	assert_false(fresh);
+}
+
+/* What is restored together is read with one request, and nothing else with it. */
+static void blobs_of_a_batch_stay_together(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_blob_batch *batch = NULL;
+	struct repo_place places[3];
+	struct repo_id ids[3], other;
+	struct cairn_err err = {0};
+	uint8_t data[REPOFIX_BLOB];
+	bool new;
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repo_blob_batch_new(fix->repo, &batch, &err), &err);
+	for (uint64_t i = 0; i < 3; i++) {
+		repofix_bytes(i, data, sizeof(data));
+		assert_ok(repo_blob_batch_put(batch, data, sizeof(data), &ids[i], &new, &err),
+			  &err);
+		assert_true(new);
+		repofix_bytes(100 + i, data, sizeof(data));
+		assert_ok(repo_blob_put(fix->repo, REPO_BLOB_DATA, data, sizeof(data), &other, &new,
+					&err),
+			  &err);
+	}
+	assert_ok(repo_blob_batch_put(batch, data, sizeof(data), &other, &new, &err), &err);
+	assert_false(new);
+	assert_ok(repo_blob_batch_end(batch, &err), &err);
+	repo_blob_batch_free(batch);
+	assert_ok(repo_flush(fix->repo, &err), &err);
+	for (size_t i = 0; i < 3; i++) {
+		assert_ok(repo_blob_place(fix->repo, REPO_BLOB_DATA, &ids[i], &places[i], &err),
+			  &err);
+		if (i > 0)
+			assert_int_equal(places[i].offset,
+					 places[i - 1].offset + places[i - 1].length);
+	}
+	assert_int_equal(repofix_problems(fix->repo, true), 0);
 }
 
 static void a_blob_cannot_be_read_before_it_is_stored(void **state)
@@ -426,9 +507,11 @@ static void prune_deletes_what_was_left_half_written(void **state)
 	struct repo_prune_stats stats;
 	struct cairn_err err = {0};
 	struct repo_id a;
+	unsigned packs;
 
 	repofix_open(fix, REPO_LOCK_EXCLUSIVE);
 	assert_ok(repofix_backup(fix->repo, 1, 10, &a, &err), &err);
+	packs = count_files(fix, "data/00"); /* their names are random */
 	touch(fix, "data/00/" ID "-tmp-77-1");
 	touch(fix, "data/00/" ID "-tmp-2193847");
 	touch(fix, "index/" ID "-tmp-77-2");
@@ -440,7 +523,7 @@ static void prune_deletes_what_was_left_half_written(void **state)
 	assert_int_equal(stats.files_half, 5);
 	assert_ok(prune(fix->repo, 0, &stats, &err), &err);
 	assert_int_equal(stats.files_half, 0);
-	assert_int_equal(count_files(fix, "data/00"), 1);
+	assert_int_equal(count_files(fix, "data/00"), packs + 1);
 	repofix_verify(fix->repo, &a, 1, 10);
 #undef ID
 }
@@ -909,7 +992,7 @@ static void an_early_lock_notices_that_somebody_pruned(void **state)
 
 	repofix_open(fix, REPO_LOCK_SHARED);
 	assert_ok(repofix_backup(fix->repo, 1, 100, &a, &err), &err);
-	open_early(fix, 1);
+	open_early(fix, 3000); /* until then the index must be gone */
 	remove_all(fix, "index");
 	assert_code(repo_settle(fix->repo, &err), CAIRN_ABORTED);
 	assert_true(repo_collided(fix->repo));
@@ -1036,7 +1119,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		with_repo(what_was_put_comes_back_after_reopening),
 		with_repo(blobs_come_into_their_rooms_also_those_that_repeat),
+		with_repo(a_damaged_blob_is_named_also_beside_others),
 		with_repo(a_blob_is_stored_once),
+		with_repo(blobs_of_a_batch_stay_together),
 		with_repo(a_blob_cannot_be_read_before_it_is_stored),
 		with_repo(opening_says_what_is_wrong),
 		with_repo(a_repository_without_config_is_made_again_with_its_key),

@@ -289,19 +289,21 @@ static void index_path(struct repofix *fix, size_t number, char ret[256])
 	closedir(d);
 }
 
-/* Opens with the cache; what loading the index comes to. */
+/* Opens with the cache; what loading and checking the index comes to. */
 static int load_cached(struct repofix *fix)
 {
 	struct repo_options options = repofix_options(fix, REPO_LOCK_SHARED);
 	struct cairn_err err = {0};
 	char dir[128];
+	int rc;
 
 	snprintf(dir, sizeof(dir), "%s/cache", fix->dir);
 	options.cache_dir = dir;
 	options.cache_min = 1;
 	repofix_close(fix);
 	assert_ok(repo_open(&options, &fix->repo, &err), &err);
-	return repo_load_index_cached(fix->repo, &err);
+	rc = repo_load_index_cached(fix->repo, &err);
+	return rc ? rc : repo_cache_check(fix->repo, false, &err);
 }
 
 /* It is listed with its size: only reading it shows that nobody else can. */

@@ -10,6 +10,7 @@
 #include "repo/codec.h"
 #include "repo/entropy.h"
 #include "repo/id.h"
+#include "repo/sha256_pair.h"
 
 #define LARGE (3U << 20)
 
@@ -90,6 +91,51 @@ static void a_bit_that_tips_over_is_found(void **state)
 			encode(&f, LARGE, &n)[places[i]] ^= 4;
 			assert_code(repo_codec_check(f.codec, n, &id, NULL), CAIRN_DATA_LOSS);
 			end(&f);
+		}
+}
+
+/* Encodes blobs of these sizes one after the other, tips a bit of the one with the number `bad`, and
+ * says what checking them together comes to. */
+static int check_together(int level, const size_t *sizes, size_t count, size_t bad)
+{
+	struct fixture f;
+	int rc = 0;
+
+	begin(&f, level);
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		struct repo_id id;
+		uint8_t *sealed;
+		size_t n;
+
+		f.data[0] = (uint8_t)i;
+		assert_true(repo_id_of(f.data, sizes[i], &id));
+		if (i == bad)
+			f.data[sizes[i] - 1] ^= 1;
+		sealed = encode(&f, sizes[i], &n);
+		assert_non_null(sealed);
+		if (i == bad)
+			f.data[sizes[i] - 1] ^= 1;
+		rc = repo_codec_check_later(f.codec, n, sizes[i], &id, NULL);
+	}
+	if (rc == 0)
+		rc = repo_codec_check_rest(f.codec, NULL);
+	assert_int_equal(repo_codec_check_rest(f.codec, NULL), 0);
+	end(&f);
+	return rc;
+}
+
+static void blobs_are_checked_in_pairs(void **state)
+{
+	static const size_t sizes[] = {4096, 4096, 16384, 4096, 4096, 131072, 131073, 131072, 1};
+	const size_t n = ARRAY_LEN(sizes);
+
+	(void)state;
+	for (int level = -1; level <= 3; level += 4)
+		for (size_t count = 1; count <= n; count++) {
+			assert_int_equal(check_together(level, sizes, count, n), 0);
+			for (size_t bad = 0; bad < count; bad++)
+				assert_int_equal(check_together(level, sizes, count, bad),
+						 CAIRN_DATA_LOSS);
 		}
 }
 
@@ -226,6 +272,25 @@ static void what_looks_random_and_repeats_is_compressed(void **state)
 	end(&f);
 }
 
+static void two_hashes_at_once_are_those_of_each(void **state)
+{
+	static uint8_t a[70000], b[70000];
+
+	(void)state;
+	fill_random(a, sizeof(a), false);
+	memcpy(b, a + 3, sizeof(b) - 3);
+	for (size_t n = 0; n <= 65600; n += n < 300 ? 1 : 4073) {
+		const void *const data[2] = {a + n % 7, b + n % 5};
+		struct repo_id pair[2], each;
+
+		assert_true(repo_id_of_pair(data, n, pair));
+		for (int i = 0; i < 2; i++) {
+			assert_true(repo_id_of(data[i], n, &each));
+			assert_true(repo_id_equal(&pair[i], &each));
+		}
+	}
+}
+
 /* Numbers that grow: random in the low bytes, in columns of eight. */
 static void columns_do_not_look_random(void **state)
 {
@@ -243,6 +308,8 @@ int main(void)
 		cmocka_unit_test(what_was_encoded_is_what_was_given),
 		cmocka_unit_test(a_bit_that_tips_over_is_found),
 		cmocka_unit_test(data_that_changed_meanwhile_is_found),
+		cmocka_unit_test(blobs_are_checked_in_pairs),
+		cmocka_unit_test(two_hashes_at_once_are_those_of_each),
 		cmocka_unit_test(short_memory_is_no_fault_of_the_machine),
 		cmocka_unit_test(files_are_read_again_and_kept),
 		cmocka_unit_test(what_cannot_be_compressed_is_stored_as_it_is),

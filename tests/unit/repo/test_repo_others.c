@@ -10,11 +10,14 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "repo/keys.h"
+#include "repo/names.h"
 #include "repo/prune.h"
+#include "repo/prune_late.h"
 #include "repo/repo_check.h"
 #include "repo/repo_store.h"
 
@@ -275,6 +278,74 @@ static void a_key_that_was_removed_meanwhile_removes_no_other(void **state)
 	assert_int_equal(access(path, F_OK), 0);
 }
 
+static int sweep_meanwhile(void *arg, struct cairn_err *err)
+{
+	struct repo_swept swept = {0};
+
+	assert_ok(repo_store_sweep(arg, &swept, err), err);
+	assert_int_equal(swept.files, 1);
+	return 0;
+}
+
+static int refuse_to_publish(void *arg, struct cairn_err *err)
+{
+	(void)arg;
+	return cairn_err_set(err, CAIRN_PRECONDITION, "refused");
+}
+
+/* A prune sweeps before it lists snapshots: one that it does not list must never appear. */
+static void a_file_that_was_swept_is_never_visible(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_store_gate gate = {.may_publish = sweep_meanwhile};
+	struct repo_snapshot_list list = {0};
+	struct repo_store *store;
+	struct cairn_err err = {0};
+	struct repo_id id;
+
+	repofix_open(fix, REPO_LOCK_EXCLUSIVE);
+	store = repo_get_store(fix->repo);
+	gate.arg = store;
+	assert_code(repo_store_put_gated(store, REPO_FILE_SNAPSHOT, "text", 4, &gate, &id, &err),
+		    CAIRN_ABORTED);
+	gate.may_publish = refuse_to_publish;
+	assert_code(repo_store_put_gated(store, REPO_FILE_SNAPSHOT, "text", 4, &gate, &id, &err),
+		    CAIRN_PRECONDITION);
+	assert_ok(repo_snapshot_list(fix->repo, &list, &err), &err);
+	assert_int_equal(list.n + list.damaged, 0);
+	repo_snapshot_list_done(&list);
+}
+
+/* The end of a prune, whose index is older than a snapshot that it did not know. */
+static void a_late_snapshot_is_judged_by_what_is_stored_now(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_options options = repofix_options(fix, REPO_LOCK_SHARED);
+	const struct repo_names known = {0};
+	struct repo *writer = NULL;
+	uint64_t removed = 0;
+	char path[200], hex[REPO_ID_TEXT_MAX];
+	struct cairn_err err = {0};
+	struct repo_id id;
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repo_open(&options, &writer, &err), &err);
+	assert_ok(repo_load_index(writer, &err), &err);
+	assert_ok(repofix_backup(writer, 1, 40, &id, &err), &err);
+	repo_close(writer);
+	assert_ok(repo_prune_remove_late(fix->repo, &known, &removed, &err), &err);
+	assert_int_equal(removed, 0);
+	repofix_verify(fix->repo, &id, 1, 40);
+
+	repofix_open(fix, REPO_LOCK_EXCLUSIVE);
+	snprintf(path, sizeof(path), "%s/snapshots/%s", fix->path, repo_id_format(&id, hex));
+	assert_int_equal(chmod(path, 0600), 0);
+	assert_int_equal(truncate(path, 20), 0);
+	assert_code(repo_prune_remove_late(fix->repo, &known, &removed, &err), CAIRN_DATA_LOSS);
+	assert_int_equal(removed, 0);
+	assert_int_equal(access(path, F_OK), 0);
+}
+
 #define with_repo(test) cmocka_unit_test_setup_teardown(test, repofix_setup, repofix_teardown)
 
 int main(void)
@@ -288,6 +359,8 @@ int main(void)
 		with_repo(a_prune_that_is_given_up_anywhere_loses_nothing),
 		with_repo(nobody_waits_for_a_lock_that_nobody_wants),
 		with_repo(a_key_that_was_removed_meanwhile_removes_no_other),
+		with_repo(a_file_that_was_swept_is_never_visible),
+		with_repo(a_late_snapshot_is_judged_by_what_is_stored_now),
 	};
 
 	return cmocka_run_group_tests_name("repo/others", tests, NULL, NULL);

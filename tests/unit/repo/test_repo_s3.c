@@ -171,6 +171,18 @@ static void locations_are_understood(void **state)
 	}
 }
 
+static void sftp_is_refused_with_what_works_instead(void **state)
+{
+	const struct repo_store_options options = {.location = "sftp:user@host:/srv/backup"};
+	struct repo_store *store;
+	struct cairn_err err = {0};
+
+	(void)state;
+	assert_code(repo_store_open(&options, &store, &err), CAIRN_INVALID);
+	assert_non_null(strstr(err.msg, "rest-server"));
+	assert_non_null(strstr(err.msg, "rest:"));
+}
+
 static void keys_of_s3_are_asked_for(void **state)
 {
 	const struct repo_store_options options = {.location = "s3:https://host/bucket"};
@@ -272,6 +284,7 @@ int main(void)
 		cmocka_unit_test(texts_are_found_in_answers),
 		cmocka_unit_test(locations_are_understood),
 		cmocka_unit_test(keys_of_s3_are_asked_for),
+		cmocka_unit_test(sftp_is_refused_with_what_works_instead),
 		cmocka_unit_test(shown_locations_hold_no_password),
 		cmocka_unit_test(keys_are_found_in_the_file_that_programs_share),
 	};

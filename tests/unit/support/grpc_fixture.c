@@ -10,6 +10,7 @@
 
 #include "base/num.h"
 #include "cairntest.h"
+#include "grpc_echo.h"
 #include "tls_files.h"
 
 #define FLOOD_BYTES (16U << 10)
@@ -79,21 +80,6 @@ static int sum(struct net_call *call, void *arg, struct cairn_err *err)
 	return net_call_send(call, &total, sizeof(total), err);
 }
 
-static int chat(struct net_call *call, void *arg, struct cairn_err *err)
-{
-	const uint8_t *data;
-	size_t n;
-	int rc;
-
-	(void)arg;
-	while ((rc = net_call_recv(call, &data, &n, err)) == 1) {
-		rc = net_call_send(call, data, n, err);
-		if (rc != 0)
-			return rc;
-	}
-	return rc;
-}
-
 static int refuse(struct net_call *call, void *arg, struct cairn_err *err)
 {
 	(void)arg;
@@ -149,7 +135,7 @@ static void add_methods(struct grpc_fixture *f, struct cairn_err *err)
 		{"/t.T/Quick", NET_UNARY, echo, f, .quick = true},
 		{"/t.T/Count", NET_SERVER_STREAM, count, f},
 		{"/t.T/Sum", NET_CLIENT_STREAM, sum, f},
-		{"/t.T/Chat", NET_BIDI, chat, f},
+		{"/t.T/Chat", NET_BIDI, grpc_echo, f},
 		{"/t.T/Fail", NET_UNARY, refuse, f},
 		{"/t.T/Wait", NET_SERVER_STREAM, wait, f},
 		{"/t.T/Flood", NET_SERVER_STREAM, flood, f},
@@ -269,5 +255,5 @@ int grpc_group_stop(void **state)
 
 struct net_rpc_options grpc_to(const char *path)
 {
-	return (struct net_rpc_options){.path = path, .timeout_ms = 20000};
+	return (struct net_rpc_options){.path = path, .timeout_ms = 60000};
 }

@@ -50,7 +50,7 @@ int grpc_group_start_unix(void **state);
 int grpc_group_start_tls(void **state);
 int grpc_group_stop(void **state);
 
-/* Options of a call to `path` with a deadline of 20 s. */
+/* Options of a call to `path` with a deadline of 60 s. */
 struct net_rpc_options grpc_to(const char *path);
 
 #endif

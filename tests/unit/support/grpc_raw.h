@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RAW_WAIT_MS   15000
+#define RAW_WAIT_MS   60000
 #define RAW_NO_GOAWAY UINT32_MAX
 
 enum {

@@ -3,21 +3,25 @@
 #include "overload.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
-#include <openssl/err.h>
-#include <openssl/ssl.h>
-
 #include "base/clock.h"
 #include "base/num.h"
 #include "cairntest.h"
+#include "net/http/http_server.h"
 
 int overload_dial(unsigned host, uint16_t port)
 {
@@ -32,7 +36,8 @@ int overload_dial(unsigned host, uint16_t port)
 	assert_true(fd >= 0);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	/* A server that is over its limit may reset the connection before connect() returns. */
+	assert_true(connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 || errno == ECONNRESET);
 	return fd;
 }
 
@@ -171,4 +176,29 @@ size_t overload_descriptors(size_t n)
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
 	return limit.rlim_cur < n + others ? limit.rlim_cur - others : n;
+}
+
+int overload_flood(struct net_http *http, void *result, struct cairn_err *err)
+{
+	static char piece[65536];
+	int rc = net_http_begin(http, 200, "text/plain", err);
+
+	while (rc == 0)
+		rc = net_http_write(http, piece, sizeof(piece), err);
+	if (result)
+		*(atomic_int *)result = rc;
+	return rc;
+}
+
+_Atomic int overload_trims, overload_trim_priority;
+
+/* Stands before the C library's. */
+int malloc_trim(size_t pad)
+{
+	int (*real)(size_t pad);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "malloc_trim");
+	overload_trim_priority = getpriority(PRIO_PROCESS, 0);
+	overload_trims++;
+	return real(pad);
 }

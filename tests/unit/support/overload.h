@@ -8,6 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct cairn_err;
+struct net_http;
+
+struct cairn_err;
+struct net_http;
+
 /* Connects to 127.0.0.1 from 127.0.0.`host`; reads give up after a while. */
 int overload_dial(unsigned host, uint16_t port);
 
@@ -30,5 +36,12 @@ size_t overload_resident(void);
 
 /* Lets this process open `n` descriptors more; how many it may. */
 size_t overload_descriptors(size_t n);
+
+/* A handler of HTTP requests that writes until nobody wants it; its result is then in
+ * `result`, an atomic_int, unless that is NULL. */
+int overload_flood(struct net_http *http, void *result, struct cairn_err *err);
+
+/* Calls of malloc_trim(), and the priority of the thread of the last one. */
+extern _Atomic int overload_trims, overload_trim_priority;
 
 #endif

@@ -13,7 +13,8 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "csi_identity.pb-c.h"
+#include "csi_answers.h"
+#include "csi_metadata.pb-c.h"
 #include "proto/block_metadata.h"
 #include "proto/message.h"
 #include "snapshotmetadata.pb-c.h"
@@ -21,40 +22,23 @@
 
 /* --- the driver --- */
 
-static int reply(struct net_call *call, const ProtobufCMessage *message, struct cairn_err *err)
-{
-	cairn_auto_buf struct cairn_buf buf = CAIRN_BUF_INIT(4096);
-
-	proto_pack(message, &buf);
-	return net_call_send(call, buf.data, buf.len, err);
-}
-
 static int plugin_info(struct net_call *call, void *arg, struct cairn_err *err)
 {
-	struct sidecar_stage *stage = arg;
-	Csi__V1__GetPluginInfoResponse info;
+	const struct sidecar_stage *stage = arg;
 
-	csi__v1__get_plugin_info_response__init(&info);
-	info.name = (char *)(uintptr_t)stage->driver_name;
-	return reply(call, &info.base, err);
+	return csi_answer_name(call, stage->driver_name, err);
 }
 
 static int capabilities(struct net_call *call, void *arg, struct cairn_err *err)
 {
 	const struct sidecar_stage *stage = arg;
-	Csi__V1__GetPluginCapabilitiesResponse response;
-	Csi__V1__PluginCapability capability, *list = &capability;
-	Csi__V1__PluginCapability__Service service;
 
-	csi__v1__get_plugin_capabilities_response__init(&response);
-	csi__v1__plugin_capability__init(&capability);
-	csi__v1__plugin_capability__service__init(&service);
-	service.type = stage->incapable ? 1 : 4;
-	capability.type_case = CSI__V1__PLUGIN_CAPABILITY__TYPE_SERVICE;
-	capability.service = &service;
-	response.n_capabilities = 1;
-	response.capabilities = &list;
-	return reply(call, &response.base, err);
+	return csi_answer_capability(
+		call,
+		stage->incapable
+			? CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__CONTROLLER_SERVICE
+			: CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__SNAPSHOT_METADATA_SERVICE,
+		err);
 }
 
 static int probe(struct net_call *call, void *arg, struct cairn_err *err)
@@ -67,7 +51,7 @@ static int probe(struct net_call *call, void *arg, struct cairn_err *err)
 	google__protobuf__bool_value__init(&ready);
 	response.ready = &ready;
 	ready.value = !stage->starting;
-	return reply(call, &response.base, err);
+	return csi_answer(call, &response.base, err);
 }
 
 static int stream(struct net_call *call, void *arg, struct cairn_err *err)
@@ -77,6 +61,8 @@ static int stream(struct net_call *call, void *arg, struct cairn_err *err)
 	size_t n;
 	int rc = net_call_recv(call, &data, &n, err);
 
+	if (rc == CAIRN_CANCELLED)
+		return rc; /* the driver is stopped before the request was read */
 	assert_int_equal(rc, 1);
 	stage->running++;
 	rc = stage->script(stage, call, data, n, err);
@@ -321,4 +307,28 @@ int stage_http(struct sidecar_stage *s, const char *path, char **ret_body)
 	*ret_body = strdup(body + 4);
 	free(text);
 	return status;
+}
+
+int stage_until_released(struct sidecar_stage *s, struct net_call *call, const uint8_t *request,
+			 size_t n, struct cairn_err *err)
+{
+	int rc = stage_send(s, call, 0, 1, err);
+
+	(void)request;
+	(void)n;
+	while (rc == 0 && !s->release)
+		rc = net_call_sleep(call, 5, err);
+	return rc;
+}
+
+uint64_t stage_offset_of(const uint8_t *request, size_t n)
+{
+	proto_auto_message ProtobufCMessage *message = NULL;
+	struct cairn_err err = {0};
+
+	assert_ok(proto_unpack(&csi__v1__get_metadata_allocated_request__descriptor, request, n,
+			       &message, &err),
+		  &err);
+	return (uint64_t)((const Csi__V1__GetMetadataAllocatedRequest *)(const void *)message)
+		->starting_offset;
 }

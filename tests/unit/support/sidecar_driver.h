@@ -70,4 +70,11 @@ int stage_send(struct sidecar_stage *s, struct net_call *call, uint64_t first, u
 
 #define STAGE_CAPACITY (1ULL << 50)
 
+/* A script: one message, and no end before `release` is set. */
+int stage_until_released(struct sidecar_stage *s, struct net_call *call, const uint8_t *request,
+			 size_t n, struct cairn_err *err);
+
+/* The starting offset of a request for allocated blocks. */
+uint64_t stage_offset_of(const uint8_t *request, size_t n);
+
 #endif

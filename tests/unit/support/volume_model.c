@@ -17,7 +17,7 @@
 #define SECTORS_PER_BLOCK 8U
 #define RUN_BLOCKS        48U
 
-uint64_t model_random(struct volume_model *model, uint64_t below)
+uint64_t volume_model_random(struct volume_model *model, uint64_t below)
 {
 	uint64_t x = model->random;
 
@@ -78,7 +78,7 @@ static void write_through(struct volume_model *model, int fd, size_t at, size_t 
 
 static void write_new(struct volume_model *model, int fd, size_t at, size_t n)
 {
-	bool alike = model_random(model, 2) == 0;
+	bool alike = volume_model_random(model, 2) == 0;
 
 	for (size_t i = 0; i < n; i++) {
 		model->sectors[at + i] = model->next;
@@ -127,12 +127,13 @@ static void write_mapped(struct volume_model *model, int fd, size_t at)
 void model_step(struct volume_model *model, int fd)
 {
 	size_t blocks = model->n / SECTORS_PER_BLOCK;
-	size_t run = 1 + model_random(model, model_random(model, 4) == 0 ? RUN_BLOCKS : 4);
-	size_t at = model_random(model, blocks - run) * SECTORS_PER_BLOCK;
-	size_t other = model_random(model, blocks - run) * SECTORS_PER_BLOCK;
+	size_t run =
+		1 + volume_model_random(model, volume_model_random(model, 4) == 0 ? RUN_BLOCKS : 4);
+	size_t at = volume_model_random(model, blocks - run) * SECTORS_PER_BLOCK;
+	size_t other = volume_model_random(model, blocks - run) * SECTORS_PER_BLOCK;
 	size_t n = run * SECTORS_PER_BLOCK;
 
-	switch (model_random(model, 12)) {
+	switch (volume_model_random(model, 12)) {
 	case 0:
 		write_through(model, fd, at, n); /* the same again */
 		break;
@@ -156,10 +157,10 @@ void model_step(struct volume_model *model, int fd)
 		write_mapped(model, fd, at);
 		break;
 	case 7: /* not on the edges of blocks */
-		write_new(model, fd, at + model_random(model, n), 1);
+		write_new(model, fd, at + volume_model_random(model, n), 1);
 		break;
 	case 8:
-		if (model_random(model, 4) == 0)
+		if (volume_model_random(model, 4) == 0)
 			assert_int_equal(fdatasync(fd), 0);
 		break;
 	default:

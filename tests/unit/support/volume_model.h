@@ -20,7 +20,7 @@ struct volume_model {
 	bool clones;     /* the filesystem can clone ranges */
 };
 
-uint64_t model_random(struct volume_model *model, uint64_t below);
+uint64_t volume_model_random(struct volume_model *model, uint64_t below);
 
 /* One random operation on the file and the model: write, rewrite, zeros, punch,
  * zero-range, preallocate, clone a range, write through a mapping, sync. */

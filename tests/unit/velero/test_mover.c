@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "json_text.h"
 #include "kube/object.h"
 #include "velero/moved_backup.h"
 #include "velero/mover/mover_objects.h"
 #include "velero/mover/mover_place.h"
 #include "velero/mover/mover_request.h"
 #include "velero/mover/mover_status.h"
+#include "velero/velero_names.h"
 
 #define ID  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define UID "9f1c0a1e-0000-4000-8000-000000000001"
@@ -39,26 +41,10 @@
 	"'s3Url':'http://10.0.0.1:9000/','s3ForcePathStyle':'true','profile':'p'},"       \
 	"'credential':{'name':'keys','key':'file'}}}"
 
-/* JSON with ' for ". */
-static json_t *mover_tree(const char *text)
-{
-	char *copy = strdup(text);
-	json_t *made;
-
-	assert_non_null(copy);
-	for (char *p = copy; *p; p++)
-		*p = *p == '\'' ? '"' : *p;
-	made = json_loads(copy, 0, NULL);
-	if (!made)
-		fail_msg("no JSON: %s", copy);
-	free(copy);
-	return made;
-}
-
 static void requests_are_read(void **state)
 {
-	kube_auto_json json_t *up = mover_tree(UPLOAD);
-	kube_auto_json json_t *down = mover_tree(DOWNLOAD);
+	kube_auto_json json_t *up = json_text(UPLOAD);
+	kube_auto_json json_t *down = json_text(DOWNLOAD);
 	struct mover_upload upload;
 	struct mover_download download;
 
@@ -97,7 +83,7 @@ static void forged_fields_are_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		bool down = strcmp(cases[i].field, "snapshotID") == 0;
-		kube_auto_json json_t *object = mover_tree(down ? DOWNLOAD : UPLOAD);
+		kube_auto_json json_t *object = json_text(down ? DOWNLOAD : UPLOAD);
 
 		kube_set(object, NULL, json_string(cases[i].value), "spec", cases[i].field);
 		assert_int_equal(down ? mover_download_view(object, &download, &err)
@@ -109,7 +95,7 @@ static void forged_fields_are_refused(void **state)
 
 static void a_request_without_its_owner_is_refused(void **state)
 {
-	kube_auto_json json_t *up = mover_tree(UPLOAD);
+	kube_auto_json json_t *up = json_text(UPLOAD);
 	struct mover_upload upload;
 
 	(void)state;
@@ -129,6 +115,8 @@ static void the_next_step_follows_from_the_object_alone(void **state)
 		{"New", false, true, false, MOVER_STEP_CANCEL},
 		{"Accepted", true, false, false, MOVER_STEP_PREPARE},
 		{"Accepted", false, false, false, MOVER_STEP_ACCEPT},
+		{"Prepared", false, false, false, MOVER_STEP_ACCEPT},
+		{"InProgress", false, false, false, MOVER_STEP_ACCEPT}, /* forged: not checked */
 		{"Prepared", true, false, false, MOVER_STEP_FOLLOW},
 		{"InProgress", true, false, false, MOVER_STEP_FOLLOW},
 		{"InProgress", true, true, false, MOVER_STEP_CANCEL},
@@ -144,7 +132,7 @@ static void the_next_step_follows_from_the_object_alone(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		kube_auto_json json_t *object = mover_tree(UPLOAD);
+		kube_auto_json json_t *object = json_text(UPLOAD);
 
 		if (cases[i].phase)
 			kube_set(object, NULL, json_string(cases[i].phase), "status", "phase");
@@ -164,7 +152,7 @@ static void the_next_step_follows_from_the_object_alone(void **state)
 
 static void a_repository_lies_in_veleros_directory(void **state)
 {
-	kube_auto_json json_t *location = mover_tree(LOCATION);
+	kube_auto_json json_t *location = json_text(LOCATION);
 	cairn_cleanup(mover_place_done) struct mover_place place = {0};
 	cairn_cleanup(mover_place_done) struct mover_place other = {0};
 	struct cairn_err err = {0};
@@ -198,53 +186,83 @@ static void a_repository_lies_in_veleros_directory(void **state)
 	"deletion-secret-name':'s','other':'x'}},'spec':{'driver':'d','volumeSnapshotClassName':" \
 	"'sc'},'status':{'snapshotHandle':'sh'}}"
 
+/* A DataUpload, its place and what it moves. */
+struct upload_scene {
+	json_t *owner, *claim, *volume, *snapshot, *content;
+	struct mover_upload upload;
+	struct mover_place place;
+	struct mover_source source;
+	struct cluster_names names;
+};
+
+static void upload_scene_init(struct upload_scene *s)
+{
+	kube_auto_json json_t *location = json_text(LOCATION);
+
+	*s = (struct upload_scene){.owner = json_text(UPLOAD),
+				   .claim = json_text(SOURCE_CLAIM),
+				   .volume = json_text(SOURCE_VOLUME),
+				   .snapshot = json_text(SOURCE_SNAPSHOT),
+				   .content = json_text(SOURCE_CONTENT)};
+	s->source = (struct mover_source){.claim = s->claim,
+					  .volume = s->volume,
+					  .snapshot = s->snapshot,
+					  .content = s->content};
+	assert_int_equal(mover_upload_view(s->owner, &s->upload, NULL), 0);
+	assert_int_equal(mover_place_of(location, "shop", &s->place, NULL), 0);
+	assert_int_equal(
+		mover_names_of(s->owner, MOVER_ROLE_UPLOAD, "data", &s->place, &s->names, NULL), 0);
+}
+
+static void upload_scene_done(struct upload_scene *s)
+{
+	mover_place_done(&s->place);
+	json_decref(s->owner);
+	json_decref(s->claim);
+	json_decref(s->volume);
+	json_decref(s->snapshot);
+	json_decref(s->content);
+}
+
 static void an_upload_makes_its_objects_in_veleros_namespace(void **state)
 {
-	kube_auto_json json_t *owner = mover_tree(UPLOAD);
-	kube_auto_json json_t *location = mover_tree(LOCATION);
-	kube_auto_json json_t *claim = mover_tree(SOURCE_CLAIM);
-	kube_auto_json json_t *volume = mover_tree(SOURCE_VOLUME);
-	kube_auto_json json_t *snapshot = mover_tree(SOURCE_SNAPSHOT);
-	kube_auto_json json_t *content = mover_tree(SOURCE_CONTENT);
-	kube_auto_json json_t *patch = mover_tree("{'spec':{'backoffLimit':9}}");
+	cairn_cleanup(upload_scene_done) struct upload_scene s;
+	kube_auto_json json_t *patch = json_text("{'spec':{'backoffLimit':9}}");
 	kube_auto_json json_t *copy = NULL, *copy_content = NULL, *made = NULL, *job = NULL;
-	cairn_cleanup(mover_place_done) struct mover_place place = {0};
 	struct mover_settings settings = {.image = "i",
 					  .service_account = "a",
 					  .patch = patch,
 					  .per_node = 2,
 					  .deadline_s = 60};
-	struct mover_source source = {claim, volume, snapshot, content};
-	struct mover_upload upload;
-	struct cluster_names names;
 	cairn_auto_free char *text = NULL;
 	int64_t number = 0;
 
 	(void)state;
-	assert_int_equal(mover_upload_view(owner, &upload, NULL), 0);
-	assert_int_equal(mover_place_of(location, "shop", &place, NULL), 0);
-	assert_int_equal(mover_names_of(owner, MOVER_ROLE_UPLOAD, "data", &place, &names, NULL), 0);
-	assert_string_equal(names.name, "cairn-upload-" UID);
-	assert_int_equal(mover_upload_snapshot(&names, &source, owner, &copy, NULL), 0);
+	upload_scene_init(&s);
+	assert_string_equal(s.names.name, "cairn-upload-" UID);
+	assert_int_equal(mover_upload_snapshot(&s.names, &s.source, s.owner, &copy, NULL), 0);
 	assert_string_equal(kube_namespace(copy), "velero");
 	assert_string_equal(kube_annotation(copy, MOVER_ANNOTATION_CONTENT), "snapcontent-1");
 	kube_set(copy, NULL, json_string("copy-uid"), "metadata", "uid");
-	assert_int_equal(mover_upload_content(&names, &source, copy, &copy_content, NULL), 0);
+	assert_int_equal(
+		mover_upload_content(&s.names, &s.source, copy, false, &copy_content, NULL), 0);
 	assert_string_equal(kube_namespace(copy_content), "");
 	assert_string_equal(kube_str(copy_content, "spec", "source", "snapshotHandle"), "sh");
 	assert_string_equal(kube_str(copy_content, "spec", "deletionPolicy"), "Delete");
 	assert_string_equal(kube_str(copy_content, "spec", "volumeSnapshotRef", "uid"), "copy-uid");
 	assert_string_equal(kube_annotation(copy_content, CLUSTER_MODE_CHANGE), "true");
 	assert_null(kube_annotation(copy_content, "other"));
-	assert_int_equal(mover_upload_claim(&names, &upload, &source, owner, &made, NULL), 0);
+	assert_int_equal(mover_upload_claim(&s.names, &s.upload, &s.source, s.owner, &made, NULL),
+			 0);
 	assert_string_equal(kube_str(made, "spec", "volumeMode"), "Block");
 	assert_string_equal(kube_str(made, "spec", "resources", "requests", "storage"), "80Mi");
-	assert_int_equal(
-		mover_upload_job(&settings, &upload, &names, &place, &source, owner, 1, &job, NULL),
-		0);
+	assert_int_equal(mover_upload_job(&settings, &s.upload, &s.names, &s.place, &s.source,
+					  s.owner, 1, &job, NULL),
+			 0);
 	assert_true(kube_i64(job, &number, "spec", "backoffLimit") && number == 9);
 	assert_string_equal(
 		kube_str(job, "spec", "template", "metadata", "labels", MOVER_LABEL_SLOT), "1");
+	assert_null(kube_at(job, "spec", "template", "spec", "affinity", "nodeAffinity"));
 	text = kube_json_text(job, NULL);
 	assert_non_null(strstr(text, "\"--volume-id\",\"vh\""));
 	assert_non_null(strstr(text, "\"secretName\":\"keys\""));
@@ -252,20 +270,45 @@ static void an_upload_makes_its_objects_in_veleros_namespace(void **state)
 	assert_non_null(strstr(text, "\"--volume-name\",\"shop/data\""));
 }
 
+static void an_upload_runs_where_the_volume_is_and_in_its_slot(void **state)
+{
+	cairn_cleanup(upload_scene_done) struct upload_scene s;
+	kube_auto_json json_t *late = json_text("{'volumeBindingMode':'WaitForFirstConsumer'}");
+	kube_auto_json json_t *required = json_text(
+		"{'nodeSelectorTerms':[{'matchExpressions':[{'key':'topology.d/node','operator':"
+		"'In','values':['n1']}]}]}");
+	kube_auto_json json_t *job = NULL;
+	struct mover_settings settings = {.image = "i", .per_node = 2, .deadline_s = 60};
+	const json_t *affinity;
+
+	(void)state;
+	upload_scene_init(&s);
+	s.source.storage_class = late;
+	kube_set(s.volume, NULL, json_incref(required), "spec", "nodeAffinity", "required");
+	assert_int_equal(mover_upload_job(&settings, &s.upload, &s.names, &s.place, &s.source,
+					  s.owner, 1, &job, NULL),
+			 0);
+	affinity = kube_at(job, "spec", "template", "spec", "affinity");
+	assert_true(json_equal(
+		kube_at(affinity, "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"),
+		required));
+	assert_non_null(kube_at(affinity, "podAntiAffinity"));
+}
+
 static void a_restored_volume_has_the_mode_and_label_that_its_claim_waits_for(void **state)
 {
-	kube_auto_json json_t *owner = mover_tree(DOWNLOAD);
-	kube_auto_json json_t *target = mover_tree(
+	kube_auto_json json_t *owner = json_text(DOWNLOAD);
+	kube_auto_json json_t *target = json_text(
 		"{'metadata':{'name':'data','namespace':'copy','uid':'tu'},'spec':{'accessModes':["
 		"'ReadWriteMany'],'storageClassName':'cairn','resources':{'requests':{'storage':"
 		"'64Mi'}},'selector':{'matchLabels':{'velero.io/dynamic-pv-restore':'l'}}}}");
-	kube_auto_json json_t *written = mover_tree(
+	kube_auto_json json_t *written = json_text(
 		"{'metadata':{'name':'pvc-1','annotations':{'pv.kubernetes.io/provisioned-by':'d',"
 		"'pv.kubernetes.io/bound-by-controller':'yes'}},'spec':{'capacity':{'storage':"
 		"'80Mi'},'volumeMode':'Block','accessModes':['ReadWriteOnce'],'claimRef':{'uid':"
 		"'x'},'persistentVolumeReclaimPolicy':'Retain','csi':{'driver':'d','volumeHandle':"
 		"'vh'},'nodeAffinity':{'required':{}}}}");
-	kube_auto_json json_t *class_object = mover_tree(
+	kube_auto_json json_t *class_object = json_text(
 		"{'parameters':{'csi.storage.k8s.io/fstype':'xfs'},'reclaimPolicy':'Delete'}");
 	kube_auto_json json_t *claim = NULL, *volume = NULL;
 	struct mover_download download;
@@ -285,7 +328,7 @@ static void a_restored_volume_has_the_mode_and_label_that_its_claim_waits_for(vo
 	assert_string_equal(kube_str(volume, "spec", "csi", "fsType"), "xfs");
 	assert_string_equal(kube_str(volume, "spec", "claimRef", "uid"), "tu");
 	assert_string_equal(kube_str(volume, "spec", "persistentVolumeReclaimPolicy"), "Delete");
-	assert_string_equal(kube_label(volume, MOVER_LABEL_RESTORED), "l");
+	assert_string_equal(kube_label(volume, VELERO_LABEL_RESTORED), "l");
 	assert_string_equal(kube_annotation(volume, "pv.kubernetes.io/provisioned-by"), "d");
 	assert_null(kube_annotation(volume, "pv.kubernetes.io/bound-by-controller"));
 	assert_non_null(kube_at(volume, "spec", "nodeAffinity"));
@@ -304,7 +347,7 @@ static void what_is_not_read_counts_as_done(void **state)
 
 static void statuses_say_what_velero_reads(void **state)
 {
-	kube_auto_json json_t *object = mover_tree(UPLOAD);
+	kube_auto_json json_t *object = json_text(UPLOAD);
 	struct mover_work work = {.started = true, .done = 5, .total = 10, .node = "n"};
 	kube_auto_json json_t *accepted = NULL, *shown = NULL, *again = NULL, *ended = NULL;
 	struct cairn_err err = {0};
@@ -335,8 +378,8 @@ static void statuses_say_what_velero_reads(void **state)
 
 static void a_deleted_backup_asks_for_its_data_to_be_forgotten(void **state)
 {
-	kube_auto_json json_t *upload = mover_tree(UPLOAD);
-	kube_auto_json json_t *backup = mover_tree(BACKUP);
+	kube_auto_json json_t *upload = json_text(UPLOAD);
+	kube_auto_json json_t *backup = json_text(BACKUP);
 	kube_auto_json json_t *none = NULL, *made = NULL;
 	struct velero_forget forget;
 
@@ -346,7 +389,7 @@ static void a_deleted_backup_asks_for_its_data_to_be_forgotten(void **state)
 	kube_set(upload, NULL, json_string(ID), "status", "snapshotID");
 	assert_int_equal(velero_forget_object(upload, backup, "default", &made, NULL), 0);
 	assert_int_equal(velero_forget_view(made, &forget, NULL), 0);
-	assert_string_equal(forget.backup_id, ID);
+	assert_string_equal(forget.word, ID);
 	assert_string_equal(forget.ns, "shop");
 	kube_set(made, NULL, json_string("--all"), "data", VELERO_FORGET_BACKUP);
 	assert_int_equal(velero_forget_view(made, &forget, NULL), CAIRN_INVALID);
@@ -357,11 +400,53 @@ static void a_deleted_backup_asks_for_its_data_to_be_forgotten(void **state)
 	assert_null(made);
 }
 
+/* Of an upload that did not complete nobody knows whether it stored a backup. */
+static void an_upload_that_failed_asks_for_what_it_stored_to_be_forgotten(void **state)
+{
+	kube_auto_json json_t *upload = json_text(UPLOAD);
+	kube_auto_json json_t *made = NULL;
+	struct velero_forget forget;
+
+	(void)state;
+	assert_int_equal(velero_forget_upload(upload, &made, NULL), 0);
+	assert_int_equal(velero_forget_view(made, &forget, NULL), 0);
+	assert_string_equal(forget.word, "--tagged=velero-upload=" UID);
+	assert_string_equal(forget.location, "default");
+	kube_set(made, NULL, json_string("x,cairn"), "data", VELERO_FORGET_UPLOAD);
+	assert_int_equal(velero_forget_view(made, &forget, NULL), CAIRN_INVALID);
+}
+
+static void a_copy_is_named_by_namespace_location_and_id(void **state)
+{
+	static const char *const wrong[] = {
+		"",
+		",,",
+		"shop",
+		"shop,default",
+		"a,b," ID "0",
+		"-a,b," ID,
+		"a,/b," ID,
+		"a,b,c," ID,
+		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa,b," ID,
+	};
+	char text[VELERO_MOVED_TEXT_MAX];
+	struct velero_moved moved;
+
+	(void)state;
+	assert_int_equal(velero_moved_parse("shop,default.x," ID, &moved, NULL), 0);
+	assert_string_equal(moved.ns, "shop");
+	assert_string_equal(moved.location, "default.x");
+	velero_moved_format(&moved, text);
+	assert_string_equal(text, "shop,default.x," ID);
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+		assert_int_equal(velero_moved_parse(wrong[i], &moved, NULL), CAIRN_INVALID);
+}
+
 /* A Backup of Velero's own namespace holds the DataUploads of all others. */
 static void the_data_of_another_backup_is_not_forgotten(void **state)
 {
-	kube_auto_json json_t *upload = mover_tree(UPLOAD);
-	kube_auto_json json_t *all = mover_tree("{'metadata':{'name':'all','namespace':'velero'}}");
+	kube_auto_json json_t *upload = json_text(UPLOAD);
+	kube_auto_json json_t *all = json_text("{'metadata':{'name':'all','namespace':'velero'}}");
 	kube_auto_json json_t *made = NULL;
 
 	(void)state;
@@ -376,7 +461,7 @@ static void the_data_of_another_backup_is_not_forgotten(void **state)
 /* Texts of Jobs are cut at a number of bytes. */
 static void a_message_that_is_not_utf8_ends_the_request_too(void **state)
 {
-	kube_auto_json json_t *object = mover_tree(UPLOAD);
+	kube_auto_json json_t *object = json_text(UPLOAD);
 	kube_auto_json json_t *ended = NULL;
 
 	(void)state;
@@ -389,9 +474,9 @@ static void a_message_that_is_not_utf8_ends_the_request_too(void **state)
 
 static void only_a_volume_of_the_movers_claim_is_exchanged(void **state)
 {
-	kube_auto_json json_t *owner = mover_tree(DOWNLOAD);
-	kube_auto_json json_t *pv = mover_tree("{'spec':{'claimRef':{'namespace':'velero','name':"
-					       "'cairn-download-" UID "'}}}");
+	kube_auto_json json_t *owner = json_text(DOWNLOAD);
+	kube_auto_json json_t *pv = json_text("{'spec':{'claimRef':{'namespace':'velero','name':"
+					      "'cairn-download-" UID "'}}}");
 	struct cluster_names names;
 
 	(void)state;
@@ -415,10 +500,13 @@ int main(void)
 		cmocka_unit_test(the_next_step_follows_from_the_object_alone),
 		cmocka_unit_test(a_repository_lies_in_veleros_directory),
 		cmocka_unit_test(an_upload_makes_its_objects_in_veleros_namespace),
+		cmocka_unit_test(an_upload_runs_where_the_volume_is_and_in_its_slot),
 		cmocka_unit_test(a_restored_volume_has_the_mode_and_label_that_its_claim_waits_for),
 		cmocka_unit_test(what_is_not_read_counts_as_done),
 		cmocka_unit_test(statuses_say_what_velero_reads),
 		cmocka_unit_test(a_deleted_backup_asks_for_its_data_to_be_forgotten),
+		cmocka_unit_test(an_upload_that_failed_asks_for_what_it_stored_to_be_forgotten),
+		cmocka_unit_test(a_copy_is_named_by_namespace_location_and_id),
 		cmocka_unit_test(the_data_of_another_backup_is_not_forgotten),
 		cmocka_unit_test(a_message_that_is_not_utf8_ends_the_request_too),
 		cmocka_unit_test(only_a_volume_of_the_movers_claim_is_exchanged),

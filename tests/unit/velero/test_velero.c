@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "json_text.h"
 #include "kube/object.h"
 #include "velero/action.h"
 #include "velero/arguments.h"
@@ -18,22 +19,6 @@
 #include "velero/snapshot_id.h"
 #include "velero/velero_names.h"
 #include "velero/volume_policy.h"
-
-/* JSON with ' for ". */
-static json_t *tree(const char *text)
-{
-	char *copy = strdup(text);
-	json_t *made;
-
-	assert_non_null(copy);
-	for (char *p = copy; *p; p++)
-		*p = *p == '\'' ? '"' : *p;
-	made = json_loads(copy, 0, NULL);
-	if (!made)
-		fail_msg("no JSON: %s", copy);
-	free(copy);
-	return made;
-}
 
 static void names_that_velero_derives(void **state)
 {
@@ -165,7 +150,7 @@ static void the_handshake_is_for_velero_of_this_version_without_tls(void **state
 
 static int match(const char *yaml, enum velero_policy_action *ret, struct cairn_err *err)
 {
-	kube_auto_json json_t *pv = tree(PV), *pvc = tree(PVC);
+	kube_auto_json json_t *pv = json_text(PV), *pvc = json_text(PVC);
 	kube_auto_json json_t *map = json_pack("{s:{s:s}, s:{s:s}}", "metadata", "name", "policies",
 					       "data", "policies.yaml", yaml);
 
@@ -253,7 +238,7 @@ static void policies_that_are_not_understood_are_refused(void **state)
 		"volumePolicies:\n- {conditions: {storageClass: a}, action: {type: skip}}",
 		"volumePolicies: [",
 	};
-	kube_auto_json json_t *two = tree("{'metadata':{'name':'x'},'data':{'a':'','b':''}}");
+	kube_auto_json json_t *two = json_text("{'metadata':{'name':'x'},'data':{'a':'','b':''}}");
 	enum velero_policy_action action;
 
 	(void)state;
@@ -285,7 +270,7 @@ static void pods_say_which_volumes_are_copied_as_files(void **state)
 			 "'annotations':%s},'spec':{'volumes':[{'name':'data',"
 			 "'persistentVolumeClaim':{'claimName':'c'}}]}}]}",
 			 cases[i].annotations);
-		pods = tree(text);
+		pods = json_text(text);
 		assert_int_equal(velero_claim_copied_as_files(pods, "c", false),
 				 cases[i].by_default);
 		assert_int_equal(velero_claim_copied_as_files(pods, "c", true), cases[i].all);
@@ -325,7 +310,7 @@ static void the_snapshot_class_is_chosen_in_order(void **state)
 		char text[1024];
 
 		snprintf(text, sizeof(text), CLASSES, cases[i].more);
-		kube_auto_json json_t *classes = tree(text);
+		kube_auto_json json_t *classes = json_text(text);
 		kube_auto_json json_t *claim =
 			json_pack("{s:{s:{s:s*}}}", "metadata", "annotations",
 				  "velero.io/csi-volumesnapshot-class", cases[i].claim);
@@ -360,8 +345,8 @@ static void only_a_backup_in_the_same_namespace_owns_a_snapshot(void **state)
 		kube_auto_json json_t *claim = json_pack("{s:{s:s, s:s}}", "metadata", "name",
 							 "data", "namespace", cases[i].ns);
 		kube_auto_json json_t *backup =
-			tree("{'metadata':{'name':'b1','namespace':'velero','uid':'u'},"
-			     "'spec':{'storageLocation':'near'}}");
+			json_text("{'metadata':{'name':'b1','namespace':'velero','uid':'u'},"
+				  "'spec':{'storageLocation':'near'}}");
 		kube_auto_json json_t *made = NULL;
 		struct cairn_err err = {0};
 		const json_t *owner;
@@ -408,7 +393,7 @@ static int restore(struct restored *r, bool csi_enabled, const char *name, const
 	char text[512];
 
 	snprintf(text, sizeof(text), RESTORE, more);
-	*r = (struct restored){.item = tree(item), .restore = tree(text)};
+	*r = (struct restored){.item = json_text(item), .restore = json_text(text)};
 	velero_world_init(&r->world, "/nonexistent", csi_enabled);
 	r->request = (struct velero_request){.world = &r->world,
 					     .item = kube_copy(r->item),
@@ -677,10 +662,11 @@ static void the_order_of_restores_is_compared_with_the_design_s(void **state)
 static void flags_of_the_server_are_found_in_its_deployment(void **state)
 {
 	kube_auto_json json_t *one =
-		tree("{'spec':{'template':{'spec':{'containers':[{'args':['server',"
-		     "'--restore-resource-priorities=a,b']}]}}}}");
-	kube_auto_json json_t *two = tree("{'spec':{'template':{'spec':{'containers':[{'command':"
-					  "['velero','--restore-resource-priorities','c']}]}}}}");
+		json_text("{'spec':{'template':{'spec':{'containers':[{'args':['server',"
+			  "'--restore-resource-priorities=a,b']}]}}}}");
+	kube_auto_json json_t *two =
+		json_text("{'spec':{'template':{'spec':{'containers':[{'command':"
+			  "['velero','--restore-resource-priorities','c']}]}}}}");
 
 	(void)state;
 	assert_string_equal(velero_deployment_flag(one, "restore-resource-priorities"), "a,b");

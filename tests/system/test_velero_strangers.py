@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`cairn manager --velero` with what users of namespaces, strangers, operators and killed plugins leave,
+and an API server that the test plays."""
+import hashlib
+import json
+import unittest
+
+import test_rbac
+from fakekube import now
+from veleromanager import DEPLOYED, GROUPS, OLDER, SNAPSHOTS, VELERO, ManagerTest
+
+UPLOADS = "/apis/velero.io/v2alpha1/namespaces/velero/datauploads"
+
+
+class VeleroStrangersTest(ManagerTest):
+    def test_a_forged_leftover_does_not_take_the_content_of_another_snapshot(self):
+        self.snapshot("theirs", "none")
+        self.snapshot("forged", "none", old=True)
+        self.kube.change({"group": "snapshot.storage.k8s.io", "plural": "volumesnapshots",
+                          "ns": "shop", "name": "forged", "sub": None},
+                         {"status": {"boundVolumeSnapshotContentName": "content-theirs"}}, True, None)
+        self.start_manager()
+        self.wait(lambda: "forged" not in self.snapshots(), "the forged one is gone")
+        self.assertEqual(self.snapshots(), ["theirs"])
+        contents = {item["metadata"]["name"]: item["spec"]["deletionPolicy"]
+                    for item in self.kube.list(f"{SNAPSHOTS}/volumesnapshotcontents")}
+        self.assertEqual(contents.get("content-theirs"), "Retain")
+
+    def test_what_a_user_writes_to_a_snapshot_does_not_take_it_from_its_backup(self):
+        """Labels and annotations of the namespace's object; those of the content count."""
+        self.backup("good", **{"resource-list": {
+            "snapshot.storage.k8s.io/v1/VolumeSnapshot": ["shop/listed"]}, "volumesnapshots": [
+                {**OLDER, "status": {"providerSnapshotID": "d.io_5_F_h-named"}}]})
+        self.snapshot("listed", "good", old=True)
+        self.snapshot("named", "good", "snapshotter", old=True)
+        self.snapshot("elsewhere", "none", old=True, location="removed")
+        self.snapshot("of-none", "none", old=True)
+        for name, labels in (("listed", {"velero.io/backup-name": "none"}),
+                             ("named", {"velero.io/pv-name": "x"}),
+                             ("elsewhere", {})):
+            self.kube.change({"group": "snapshot.storage.k8s.io", "plural": "volumesnapshots",
+                              "ns": "shop", "name": name, "sub": None}, {"metadata": {
+                                  "labels": labels, "annotations": {
+                                      "cairn.csi.dev/storage-location": "default"}}}, True, None)
+        self.start_manager()
+        self.wait(lambda: "of-none" not in self.snapshots(), "the leftover is gone")
+        self.assertEqual(set(self.snapshots()), {"listed", "named", "elsewhere"})
+
+    def test_labels_of_a_user_do_not_delete_what_a_class_retains(self):
+        """The content has no label of a backup: its policy stays."""
+        self.snapshot("labelled", "none", old=True, kept=False)
+        self.start_manager()
+        self.wait(lambda: not self.snapshots(), "the VolumeSnapshot is gone")
+        (content,) = self.kube.list(f"{SNAPSHOTS}/volumesnapshotcontents")
+        self.assertEqual(content["spec"]["deletionPolicy"], "Retain")
+
+    def test_a_group_that_no_claim_kept_is_removed(self):
+        """Its plugin was killed between making the group and keeping it."""
+        user = "system:serviceaccount:cairn:role"
+        self.kube.enforced[user] = test_rbac.rules_of("cairn-velero", *DEPLOYED)
+        self.backup("failed", phase="Failed", stored=False)
+        self.backup("runs", phase="InProgress", stored=False)
+        self.kube.put(f"{GROUPS}/volumegroupsnapshotclasses", {"metadata": {"name": "x"}})
+        for name, backup, created, labels in (
+                ("uncut", "failed", now(-3600), None), ("cut", "failed", now(-3600), {}),
+                ("of-none", "none", now(-3600), {}), ("new", "failed", now(), {}),
+                ("running", "runs", now(-3600), {}),
+                ("kept", "failed", now(-3600), {"velero.io/backup-name": "failed"})):
+            self.kube.put(f"{GROUPS}/namespaces/shop/volumegroupsnapshots", {
+                "metadata": {"name": name, "creationTimestamp": created, "labels": {
+                    "velero.io/backup-name": backup, "cairn.csi.dev/velero": "item-action"}},
+                "status": {} if labels is None else {
+                    "boundVolumeGroupSnapshotContentName": f"g-{name}"}})
+            if labels is not None:
+                self.kube.put(f"{GROUPS}/volumegroupsnapshotcontents", {
+                    "metadata": {"name": f"g-{name}", "labels": labels}, "spec": {
+                        "volumeGroupSnapshotRef": {"namespace": "shop", "name": name}}})
+        # A member that has its labels, but not the handles of its group.
+        self.snapshot("member", "failed", old=True, group=["u"])
+        self.kube.change({"group": "snapshot.storage.k8s.io", "plural": "volumesnapshotcontents",
+                          "ns": None, "name": "content-member", "sub": None}, {"metadata": {
+                              "annotations": {"cairn.csi.dev/group-snapshot-handles": None}}},
+                         True, None)
+        self.start_manager()
+        self.wait(lambda: {item["metadata"]["name"] for item in self.kube.list(
+            f"{GROUPS}/volumegroupsnapshots")} == {"new", "running", "kept"}, "they are gone")
+        (content,) = self.kube.list(f"{SNAPSHOTS}/volumesnapshotcontents")
+        self.assertEqual(content["spec"]["deletionPolicy"], "Delete")  # goes with its snapshot
+
+    def test_a_forged_upload_does_not_take_the_snapshot_of_a_backup_that_moves_nothing(self):
+        owner = self.backup(**{"resource-list": {
+            "snapshot.storage.k8s.io/v1/VolumeSnapshot": ["shop/kept"]}})
+        claim = self.kube.put("/api/v1/namespaces/shop/persistentvolumeclaims", {
+            "metadata": {"name": "data"}, "spec": {"volumeName": "pv"}})
+        self.kube.put("/api/v1/persistentvolumes", {"metadata": {"name": "pv"}, "spec": {
+            "csi": {"driver": "d.io", "volumeHandle": "v"},
+            "claimRef": {"uid": claim["metadata"]["uid"]}}})
+        self.snapshot("kept")
+        (kept,) = self.kube.list(f"{SNAPSHOTS}/volumesnapshots")
+        self.kube.change({"group": "snapshot.storage.k8s.io", "plural": "volumesnapshotcontents",
+                          "ns": None, "name": "content-kept", "sub": None},
+                         {"spec": {"source": {"volumeHandle": "v"}, "volumeSnapshotRef": {
+                             "uid": kept["metadata"]["uid"]}}}, True, None)
+        uploads = "/apis/velero.io/v2alpha1/namespaces/velero/datauploads"
+        self.kube.put(uploads, {
+            "metadata": {"name": "forged", "ownerReferences": [
+                {"kind": "Backup", "name": "b1", "uid": owner["metadata"]["uid"]}]},
+            "spec": {"datamover": "cairn", "snapshotType": "CSI", "sourcePVC": "data",
+                     "sourceNamespace": "shop", "backupStorageLocation": "default",
+                     "csiSnapshot": {"volumeSnapshot": "kept"}, "operationTimeout": "1s"}})
+
+        def ended():
+            (upload,) = self.kube.list(uploads)
+            return (upload.get("status", {}).get("phase") == "Failed"
+                    and not upload["metadata"].get("finalizers"))
+        self.start_manager()
+        self.wait(ended, "it has failed and is cleaned up")
+        self.assertEqual(self.snapshots(), ["kept"])
+
+    def test_an_upload_whose_location_was_changed_meanwhile_fails(self):
+        """Its data would be where the BackupStorageLocation no longer points to."""
+        owner = self.backup()
+        self.kube.put(f"{VELERO}/backupstoragelocations", {
+            "metadata": {"name": "moved"}, "spec": {
+                "provider": "aws", "objectStorage": {"bucket": "b", "prefix": "new"},
+                "config": {"region": "r", "s3Url": "http://127.0.0.1:1"}}})
+        for name, repository in (("before", "another"), ("after", None)):
+            upload = self.kube.put(UPLOADS, {
+                "metadata": {"name": name, "finalizers": ["cairn.csi.dev/data-mover"],
+                             "ownerReferences": [{"kind": "Backup", "name": "b1", "controller": True,
+                                                  "uid": owner["metadata"]["uid"]}]},
+                "spec": {"datamover": "cairn", "snapshotType": "CSI", "sourcePVC": "data",
+                         "sourceNamespace": "shop", "backupStorageLocation": "moved",
+                         "csiSnapshot": {"volumeSnapshot": "s"}, "operationTimeout": "1h"},
+                "status": {"phase": "InProgress"}})
+            job = f"cairn-upload-{upload['metadata']['uid']}"
+            self.kube.logs[f"pod-{name}"] = "2026-11-18T00:00:00Z " + json.dumps(
+                {"event": "summary", "id": "0123456789abcdef" * 4, "mode": "full",
+                 "size_bytes": 5, "bytes_changed": 5}) + "\n"
+            self.kube.put("/api/v1/namespaces/velero/pods", {
+                "metadata": {"name": f"pod-{name}", "labels": {"job-name": job}},
+                "status": {"phase": "Succeeded", "containerStatuses": [
+                    {"state": {"terminated": {"exitCode": 0}}}]}})
+            self.kube.put("/apis/batch/v1/namespaces/velero/jobs", {
+                "metadata": {"name": job, "labels": {
+                    "cairn.csi.dev/repository": repository or self.repository_key()}},
+                "status": {"conditions": [{"type": "Complete", "status": "True"}],
+                           "completionTime": now()}})
+
+        def status():
+            return {item["metadata"]["name"]: item["status"] for item in self.kube.list(UPLOADS)}
+        self.start_manager()
+        self.wait(lambda: {one["phase"] for one in status().values()} <= {"Failed", "Completed"},
+                  "both have ended")
+        self.assertEqual(status()["after"]["phase"], "Completed", status())
+        self.assertIn("'moved' was changed while the volume was moved",
+                      status()["before"]["message"])
+
+    @staticmethod
+    def repository_key():
+        """Of the repository that the location names now."""
+        text = b"s3:http://127.0.0.1:1/b/new/restic/shop"
+        return hashlib.sha256(text).hexdigest()[:16]
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
