@@ -307,7 +307,7 @@ int pool_snapshot_complete(struct pool *pool, const char *snapshot,
 			   const struct store_progress *progress, struct cairn_err *err)
 {
 	struct record_snapshot record;
-	int rc = pool_impl_find_snapshot(pool, snapshot, &record, err);
+	int rc = pool_impl_find_recorded_snapshot(pool, snapshot, &record, err);
 
 	/* A deletion that runs at the same time needs the last blocks. */
 	if (!rc && record.set == POOL_SET_PENDING && !pool->read_only)

@@ -229,56 +229,78 @@ static int find_by_names(struct pool *pool, const char *text, struct record_snap
 	return CAIRN_NOT_FOUND;
 }
 
-static int find_by_id(struct pool *pool, uint64_t volume, uint64_t number, const char *text,
+static int find_by_id(struct pool *pool, uint64_t volume, uint64_t number,
 		      struct record_snapshot *ret, struct cairn_err *err)
 {
 	struct record_snapshot found;
-	uint64_t last;
 	int rc = pool_records_snapshot_get(pool->cat, number, &found, err);
 
-	if (rc == 0 && found.volume == volume) {
+	if (rc == 0 && found.volume != volume)
+		return CAIRN_NOT_FOUND;
+	if (rc == 0)
 		*ret = found;
-		return 0;
-	}
-	if (rc && rc != CAIRN_NOT_FOUND)
-		return rc;
-	rc = pool_records_last_number(pool->cat, &last, err);
-	if (rc)
-		return rc;
-	if (rc == 0 && number <= last) {
-		struct record_volume owner;
+	return rc;
+}
 
-		rc = pool_records_volume_get(pool->cat, volume, &owner, err);
-		if (rc == 0)
-			return cairn_err_set(
-				err, CAIRN_PRECONDITION,
-				"snapshot '%s' is past its retention time: what "
-				"changed since is not known any more, do a full backup",
-				text);
-		if (rc != CAIRN_NOT_FOUND)
-			return rc;
-	}
-	return CAIRN_NOT_FOUND;
+int pool_impl_find_recorded_snapshot(struct pool *pool, const char *text,
+				     struct record_snapshot *ret, struct cairn_err *err)
+{
+	uint64_t volume;
+	uint64_t number;
+	bool is_id = pool_ids_parse_snapshot(text, &volume, &number);
+	int rc = is_id ? find_by_id(pool, volume, number, ret, err)
+		       : find_by_names(pool, text, ret, err);
+
+	if (rc != CAIRN_NOT_FOUND)
+		return rc;
+	if (!strchr(text, '@') && !is_id)
+		return cairn_err_set(err, CAIRN_NOT_FOUND,
+				     "there is no snapshot '%s' (write VOLUME@SNAPSHOT or an id)",
+				     text);
+	return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no snapshot '%s'", text);
+}
+
+/* True if `text` is an id that was assigned, of a volume that has a record. */
+static int was_assigned(struct pool *pool, const char *text, bool *ret, struct cairn_err *err)
+{
+	struct record_volume owner;
+	uint64_t volume;
+	uint64_t number;
+	uint64_t last;
+	int rc;
+
+	*ret = false;
+	if (!pool_ids_parse_snapshot(text, &volume, &number))
+		return 0;
+	rc = pool_records_last_number(pool->cat, &last, err);
+	if (rc || number > last)
+		return rc;
+	rc = pool_records_volume_get(pool->cat, volume, &owner, err);
+	*ret = rc == 0;
+	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
 int pool_impl_find_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
 			    struct cairn_err *err)
 {
-	uint64_t volume;
-	uint64_t number;
-	int rc;
+	struct cairn_err why = {0};
+	bool expired = false;
+	int rc = pool_impl_find_recorded_snapshot(pool, text, ret, err);
 
-	if (pool_ids_parse_snapshot(text, &volume, &number))
-		rc = find_by_id(pool, volume, number, text, ret, err);
-	else
-		rc = find_by_names(pool, text, ret, err);
 	if (rc != CAIRN_NOT_FOUND)
 		return rc;
-	if (!strchr(text, '@') && !pool_ids_parse_snapshot(text, &volume, &number))
-		return cairn_err_set(err, CAIRN_NOT_FOUND,
-				     "there is no snapshot '%s' (write VOLUME@SNAPSHOT or an id)",
+	rc = was_assigned(pool, text, &expired, &why);
+	if (rc) {
+		if (err)
+			*err = why;
+		return rc;
+	}
+	if (expired)
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "snapshot '%s' is past its retention time: what "
+				     "changed since is not known any more, do a full backup",
 				     text);
-	return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no snapshot '%s'", text);
+	return CAIRN_NOT_FOUND;
 }
 
 int pool_impl_find_live_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,

@@ -147,6 +147,9 @@ uint64_t pool_impl_expiry_ns(const struct pool *pool, const struct record_volume
 /* As pool_snapshot_get() describes. */
 int pool_impl_find_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
 			    struct cairn_err *err);
+/* The same, but CAIRN_NOT_FOUND for a snapshot that has expired. */
+int pool_impl_find_recorded_snapshot(struct pool *pool, const char *text,
+				     struct record_snapshot *ret, struct cairn_err *err);
 /* The same, but CAIRN_NOT_FOUND for a tombstone. */
 int pool_impl_find_live_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
 				 struct cairn_err *err);

@@ -65,7 +65,11 @@ int pool_snapshot_create(struct pool *pool, const struct pool_snapshot_spec *spe
 
 /* Computes the snapshot's change set if it is pending, or waits if another
  * process is computing it; then frees data that only this comparison still
- * needed. CAIRN_CANCELLED when `progress` says so. */
+ * needed.
+ *
+ * CAIRN_CANCELLED  `progress` says so
+ * CAIRN_NOT_FOUND  the snapshot was deleted and has expired
+ */
 int pool_snapshot_complete(struct pool *pool, const char *snapshot,
 			   const struct store_progress *progress, struct cairn_err *err);
 

@@ -170,6 +170,8 @@ static void an_expired_first_snapshot_starts_the_line_anew(void **state)
 	expire_all(fix);
 	assert_string_equal(poolfix_delta(fix, id, "data@s3"), "FAILED_PRECONDITION");
 	assert_string_equal(poolfix_delta(fix, "data@s2", "data@s3"), "2");
+	/* A worker that has still to compute its set finds nothing to do. */
+	assert_code(pool_snapshot_complete(fix->pool, id, NULL, NULL), CAIRN_NOT_FOUND);
 	poolfix_check_clean(fix);
 }
 
