@@ -17,8 +17,10 @@ static int code_of_result(int rc)
 	case SQLITE_FULL:
 	case SQLITE_NOMEM:
 		return CAIRN_NO_SPACE;
+	/* Not CAIRN_PRECONDITION, which means that a snapshot has expired to those that
+	 * look it up. */
 	case SQLITE_READONLY:
-		return CAIRN_PRECONDITION;
+		return CAIRN_UNAVAILABLE;
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
 	case SQLITE_PROTOCOL:
@@ -100,7 +102,7 @@ int pool_conn_result_err(const char *path, sqlite3 *db, int rc, struct cairn_err
 	if (sys_errno != 0)
 		return files_err(path, sys_errno, err);
 	if ((rc & 0xff) == SQLITE_READONLY)
-		return cairn_err_set(err, CAIRN_PRECONDITION,
+		return cairn_err_set(err, code_of_result(rc),
 				     "catalogue '%s' cannot be written: it is read-only, or there "
 				     "is no room for the files beside it",
 				     path);
