@@ -17,10 +17,10 @@ static int code_of_result(int rc)
 	case SQLITE_FULL:
 	case SQLITE_NOMEM:
 		return CAIRN_NO_SPACE;
-	/* Not CAIRN_PRECONDITION, which means that a snapshot has expired to those that
-	 * look it up. */
+	/* The plain result is that of a write. Its extended forms are also those of reads, whose
+	 * callers take CAIRN_PRECONDITION for an expired snapshot. */
 	case SQLITE_READONLY:
-		return CAIRN_UNAVAILABLE;
+		return rc == SQLITE_READONLY ? CAIRN_PRECONDITION : CAIRN_UNAVAILABLE;
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
 	case SQLITE_PROTOCOL:
