@@ -181,6 +181,8 @@ def a_server_that_does_not_tell_its_space_is_asked_for_less(world):
     server = FakeS3()
     repository = Repository(f"s3:http://127.0.0.1:{server.port()}/bucket/path", world.dir, KEYS)
     repository.env["REPOTOOL_PACK"] = "200000"
+    # Chunks in their order: half of every pack is used, and no half fits into 60000 bytes.
+    repository.env["REPOTOOL_THREADS"] = "1"
     repository.tool("init").good()
     second, kept = half_used(world, repository)
     full = server.used()
