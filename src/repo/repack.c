@@ -17,8 +17,7 @@
 #define GAP_MAX  (256U << 10)
 #define READ_MAX (16U << 20)
 
-/* Opens and verifies a sealed blob, and seals its contents for the new pack. */
-static int move_blob(struct repo *repo, const struct repo_pack_blob *blob, uint8_t *sealed,
+int repo_repack_blob(struct repo *repo, const struct repo_pack_blob *blob, uint8_t *sealed,
 		     struct cairn_err *err)
 {
 	struct repo_place place = {.length = blob->length, .plain = blob->plain};
@@ -80,7 +79,7 @@ static int move_run(struct repo *repo, const struct repo_id *id, const struct re
 		return cairn_err_nomem(err, "a pack");
 	rc = repo_read(repo, id, start, data, end - start, err);
 	for (size_t i = 0; rc == 0 && i < n; i++)
-		rc = move_blob(repo, &blobs[i], data + (blobs[i].offset - start), err);
+		rc = repo_repack_blob(repo, &blobs[i], data + (blobs[i].offset - start), err);
 	return rc;
 }
 

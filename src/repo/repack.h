@@ -19,4 +19,12 @@ struct repo_pack_blob;
 int repo_repack(struct repo *repo, uint32_t pack, const struct repo_pack_blob *blobs, size_t n,
 		struct cairn_err *err);
 
+/* Opens and verifies a blob, of which `sealed` (overwritten) has the bytes as they are in a pack,
+ * and puts a copy of it into the open pack.
+ *
+ * CAIRN_DATA_LOSS  it is damaged; or the code of an earlier failure (repo_failed())
+ */
+int repo_repack_blob(struct repo *repo, const struct repo_pack_blob *blob, uint8_t *sealed,
+		     struct cairn_err *err);
+
 #endif

@@ -10,6 +10,7 @@
 #include "repo/names.h"
 #include "repo/presence.h"
 #include "repo/repo_impl.h"
+#include "repo/salvage.h"
 
 /* Loads all readable index files; sets damaged[i] for the others. */
 static int load_readable(struct repo *repo, const struct repo_names *names, bool *damaged,
@@ -81,12 +82,11 @@ static int remove_damaged(struct repo *repo, const struct repo_names *names, con
 	return rc;
 }
 
-int repo_repair_index(struct repo *repo, uint64_t *ret_files, uint64_t *ret_packs,
-		      struct cairn_err *err)
+int repo_repair_index(struct repo *repo, struct repo_repair_stats *ret, struct cairn_err *err)
 {
 	cairn_cleanup(repo_names_done) struct repo_names names = {0};
 	cairn_auto_free bool *damaged = NULL;
-	uint64_t files = 0, packs = 0;
+	struct repo_repair_stats stats = {0};
 	int rc = repo_may_delete(repo, err);
 
 	if (rc == 0)
@@ -98,18 +98,18 @@ int repo_repair_index(struct repo *repo, uint64_t *ret_files, uint64_t *ret_pack
 		return cairn_err_nomem(err, "a repair");
 	rc = load_readable(repo, &names, damaged, err);
 	if (rc == 0)
-		rc = repo_adopt_packs(repo, &packs, NULL, err);
+		rc = repo_adopt_packs(repo, &stats.packs, NULL, err);
 	if (rc == 0)
-		rc = take_back_lost(repo, &packs, err);
+		rc = take_back_lost(repo, &stats.packs, err);
 	if (rc == 0)
 		rc = repo_flush(repo, err);
 	if (rc == 0)
+		rc = repo_salvage_packs(repo, &stats, err);
+	if (rc == 0)
 		rc = repo_may_delete(repo, err);
 	if (rc == 0)
-		rc = remove_damaged(repo, &names, damaged, &files, err);
-	if (ret_files)
-		*ret_files = files;
-	if (ret_packs)
-		*ret_packs = packs;
+		rc = remove_damaged(repo, &names, damaged, &stats.files, err);
+	if (ret)
+		*ret = stats;
 	return rc;
 }

@@ -115,13 +115,21 @@ int repo_load_index_cached(struct repo *repo, struct cairn_err *err);
 int repo_adopt_packs(struct repo *repo, uint64_t *ret_packs, uint64_t *ret_blobs,
 		     struct cairn_err *err);
 
+/* What a repair of the index did. */
+struct repo_repair_stats {
+	uint64_t files;         /* damaged index files that were removed */
+	uint64_t packs;         /* indexed again as a whole */
+	uint64_t packs_damaged; /* removed, after their readable blobs were stored again */
+	uint64_t blobs_saved, blobs_lost; /* of these */
+	uint64_t packs_unreadable;        /* their headers are damaged: they stay as they are */
+};
+
 /* Restores the index after index files were damaged or lost: their contents are
- * read from the headers of the packs. Damaged files are removed once their
- * replacements are stored. Needs the exclusive lock; the index is loaded
- * afterwards. `ret_files` and `ret_packs` (may be NULL): the numbers of files
- * removed and packs adopted. */
-int repo_repair_index(struct repo *repo, uint64_t *ret_files, uint64_t *ret_packs,
-		      struct cairn_err *err);
+ * read from the headers of the packs. Of a damaged pack that no index file names, each
+ * blob whose own hash is right is stored again, and the others are recorded as lost.
+ * Damaged files are removed once their replacements are stored. Needs the exclusive lock; the
+ * index is loaded afterwards. `ret` may be NULL, and is also set on failure. */
+int repo_repair_index(struct repo *repo, struct repo_repair_stats *ret, struct cairn_err *err);
 
 /* Fails when the lock was lost: removed by another process, or not renewed in
  * time. Saving a snapshot and deleting check this themselves.

@@ -228,6 +228,58 @@ class Damage(BackupTest):
         self.backup("forget", "--keep-last", "1", "--prune")
         self.backup("verify")
 
+    def test_an_index_is_lost_and_a_pack_is_damaged(self):
+        """One chunk is lost, not the pack, whether packs are read or not."""
+        for args in ([], ["--quick"]):
+            pack = self.packs()[-1]
+            with self.damaged(pack, 0.3):
+                lost, _ = self.loss()
+                for path in self.files("index"):
+                    path.unlink()
+                done = self.backup("verify", "--repair", *args, code=DATA_LOSS)
+                self.assertRegex(done.stderr, r"1 damaged pack in no index: [0-9]{2,} chunks "
+                                              r"stored again, 1 lost")
+                self.assertRegex(done.stderr, r"backup %.8s \(data@s2\): [0-9.]+ KiB of 16 MiB are "
+                                              r"lost: bytes [0-9]+-[0-9]+\n" % self.made["s2"])
+                self.assertFalse(pack.exists())
+                self.assertEqual(self.loss()[0], lost, "the ranges are known")
+                self.restic_agrees(code=1)
+                for name in self.made:
+                    self.restore(name, DATA_LOSS)
+                # What is lost is known by its size, so the next backup builds on the last one.
+                events = self.events("create", "data@s2")
+                self.assertEqual(events[-1]["mode"], "changed")
+                for name in self.made:
+                    self.restore(name, OK)
+                self.backup("verify")
+            pack.unlink()
+        self.restic_agrees(code=OK)
+
+    def test_an_index_is_lost_and_a_backup_meets_a_damaged_pack(self):
+        """It does not build on the pack; what it stores makes the others whole."""
+        with self.damaged(self.packs()[-1], 0.3):
+            for path in self.files("index"):
+                path.unlink()
+            self.back_up_more()
+            self.restore("s3", OK)
+            self.backup("verify", "--repair")
+            for name in self.made:
+                self.restore(name, OK)
+
+    def test_an_index_is_lost_and_the_header_of_a_pack(self):
+        """Nothing in the pack can be identified: it stays, and the backups are named."""
+        pack = self.packs()[-1]
+        with self.damaged(pack, 1):
+            for path in self.files("index"):
+                path.unlink()
+            done = self.backup("verify", "--repair", code=DATA_LOSS)
+            self.assertIn("1 pack in no index cannot be read at all", done.stderr)
+            self.assertIn(f"backup {self.made['s2'][:8]} (data@s2): ", done.stderr)
+            self.assertTrue(pack.exists())
+        self.backup("verify", "--repair")
+        for name in self.made:
+            self.restore(name, OK)
+
     def test_nothing_listed_is_not_repaired(self):
         index = self.files("index")
         for pack in self.packs():

@@ -241,19 +241,46 @@ static int print_verified(const struct repo_check_stats *stats, uint64_t left,
 	return cairn_json_finish(&json, err);
 }
 
-static int repair_index(struct repo *repo, struct role_progress *progress, struct cairn_err *err)
+/* Packs that no index named and whose bytes were not whole. */
+static void say_salvaged(struct role_progress *progress, const struct repo_repair_stats *stats)
 {
 	char text[CAIRN_ERR_TEXT_MAX];
-	uint64_t files = 0;
-	uint64_t packs = 0;
-	int rc = repo_repair_index(repo, &files, &packs, err);
 
-	if (rc || (!files && !packs))
+	if (stats->packs_damaged) {
+		snprintf(text, sizeof(text),
+			 "%" PRIu64 " damaged pack%s in no index: %" PRIu64
+			 " chunk%s stored again, %" PRIu64 " lost",
+			 stats->packs_damaged, backup_verify_plural(stats->packs_damaged),
+			 stats->blobs_saved, backup_verify_plural(stats->blobs_saved),
+			 stats->blobs_lost);
+		role_say(progress, text);
+	}
+	if (stats->packs_unreadable) {
+		snprintf(text, sizeof(text),
+			 "%" PRIu64 " pack%s in no index cannot be read at all; a prune deletes %s",
+			 stats->packs_unreadable, backup_verify_plural(stats->packs_unreadable),
+			 stats->packs_unreadable == 1 ? "it" : "them");
+		role_say(progress, text);
+	}
+}
+
+static int repair_index(struct repo *repo, struct role_progress *progress, struct cairn_err *err)
+{
+	struct repo_repair_stats stats = {0};
+	char text[CAIRN_ERR_TEXT_MAX];
+	int rc = repo_repair_index(repo, &stats, err);
+
+	if (rc)
 		return rc;
-	snprintf(text, sizeof(text),
-		 "%" PRIu64 " damaged index file%s removed, %" PRIu64 " pack%s indexed again",
-		 files, backup_verify_plural(files), packs, backup_verify_plural(packs));
-	role_say(progress, text);
+	if (stats.files || stats.packs) {
+		snprintf(text, sizeof(text),
+			 "%" PRIu64 " damaged index file%s removed, %" PRIu64
+			 " pack%s indexed again",
+			 stats.files, backup_verify_plural(stats.files), stats.packs,
+			 backup_verify_plural(stats.packs));
+		role_say(progress, text);
+	}
+	say_salvaged(progress, &stats);
 	return 0;
 }
 

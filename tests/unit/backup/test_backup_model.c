@@ -531,11 +531,10 @@ static void forget_named(struct model *model)
 static void repair(struct model *model)
 {
 	struct cairn_err err = {0};
-	uint64_t files, packs;
 
 	open_repo(model, REPO_LOCK_EXCLUSIVE);
 	drop_unreadable_snapshots(model);
-	assert_ok(repo_repair_index(model->fix->repo, &files, &packs, &err), &err);
+	assert_ok(repo_repair_index(model->fix->repo, NULL, &err), &err);
 	(void)check(model, true);
 	model->hidden = model->broken = false;
 	model->repaired++;

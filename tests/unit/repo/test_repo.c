@@ -827,7 +827,7 @@ static void a_damaged_index_is_made_again_from_the_packs(void **state)
 	struct repofix *fix = *state;
 	struct repo_options options = repofix_options(fix, REPO_LOCK_EXCLUSIVE);
 	struct cairn_err err = {0};
-	uint64_t files, packs;
+	struct repo_repair_stats stats;
 	char path[200];
 	struct repo_id a, b;
 
@@ -841,14 +841,14 @@ static void a_damaged_index_is_made_again_from_the_packs(void **state)
 	assert_non_null(strstr(err.msg, "index/"));
 	repofix_close(fix);
 	assert_ok(repo_open(&options, &fix->repo, &err), &err);
-	assert_ok(repo_repair_index(fix->repo, &files, &packs, &err), &err);
-	assert_int_equal(files, 1);
-	assert_int_equal(packs, count_files(fix, "data"));
+	assert_ok(repo_repair_index(fix->repo, &stats, &err), &err);
+	assert_int_equal(stats.files, 1);
+	assert_int_equal(stats.packs, count_files(fix, "data"));
 	repofix_open(fix, REPO_LOCK_SHARED);
 	repofix_verify(fix->repo, &a, 1, 50);
 	assert_int_equal(repofix_problems(fix->repo, true), 0);
 	assert_ok(repofix_backup(fix->repo, 40, 50, &b, &err), &err);
-	assert_code(repo_repair_index(fix->repo, NULL, NULL, &err), CAIRN_PRECONDITION);
+	assert_code(repo_repair_index(fix->repo, NULL, &err), CAIRN_PRECONDITION);
 }
 
 /* ---- locks ---------------------------------------------------------------------- */

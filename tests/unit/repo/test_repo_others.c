@@ -133,7 +133,7 @@ static void repair_reads_again_before_it_deletes(void **state)
 	assert_ok(repofix_backup(fix->repo, 1, 1, &id, &err), &err);
 	repofix_close(fix);
 	assert_ok(repo_open(&how, &fix->repo, &err), &err);
-	assert_ok(repo_repair_index(fix->repo, NULL, NULL, &err), &err);
+	assert_ok(repo_repair_index(fix->repo, NULL, &err), &err);
 	real_ops = repo_get_store(fix->repo)->ops;
 	ops = *real_ops;
 	ops.get = flip_once;
