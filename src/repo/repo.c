@@ -103,13 +103,15 @@ int repo_new(const struct repo_options *options, struct repo **ret, struct cairn
 	return 0;
 }
 
-void repo_close(struct repo *repo)
+int repo_end(struct repo *repo, struct cairn_err *err)
 {
+	int rc;
+
 	if (!repo)
-		return;
+		return 0;
 	repo_lock_give_up(repo->lock);
 	repo_packer_free(repo->packer);
-	repo_lock_release(repo->lock);
+	rc = repo_lock_end(repo->lock, err);
 	repo_store_close(repo->store);
 	repo_index_free(repo->index);
 	repo_codec_pool_done(&repo->codecs);
@@ -135,6 +137,12 @@ void repo_close(struct repo *repo)
 	free(repo->hostname);
 	free(repo->username);
 	free(repo);
+	return rc;
+}
+
+void repo_close(struct repo *repo)
+{
+	(void)repo_end(repo, NULL);
 }
 
 /* ---- opening --------------------------------------------------------------- */

@@ -90,6 +90,13 @@ int repo_open(const struct repo_options *options, struct repo **ret, struct cair
 void repo_close(struct repo *repo);
 CAIRN_DEFINE_CLEANUP(struct repo, repo_close);
 
+/* The same, and reports whether an operation under the exclusive lock has used the store's reserve,
+ * which the next prune on a full disk needs. The repository is closed in any case.
+ *
+ * CAIRN_NO_SPACE  there is no reserve now, or a smaller one
+ */
+int repo_end(struct repo *repo, struct cairn_err *err);
+
 /* 64 hex digits that name the repository, wherever it is moved. */
 const char *repo_config_id(const struct repo *repo);
 

@@ -350,7 +350,7 @@ int repo_lock_take(struct repo *repo, const struct repo_options *options, struct
 	}
 	if (rc < 0) {
 		if (lock->exclusive && rc != CAIRN_NO_SPACE)
-			repo_store_reserve_keep(repo->store);
+			(void)repo_store_reserve_keep(repo->store, NULL);
 		lock_free(lock);
 		return rc;
 	}
@@ -388,18 +388,26 @@ void repo_lock_give_up(struct repo_lock *lock)
 		repo_lock_stop(lock);
 }
 
-void repo_lock_release(struct repo_lock *lock)
+int repo_lock_end(struct repo_lock *lock, struct cairn_err *err)
 {
+	int rc = 0;
+
 	if (!lock)
-		return;
+		return 0;
 	if (lock->running) {
 		repo_lock_stop(lock);
 		pthread_join(lock->thread, NULL);
 	}
 	repo_store_remove(lock->repo->store, REPO_FILE_LOCK, &lock->name, NULL);
 	if (lock->exclusive)
-		repo_store_reserve_keep(lock->repo->store);
+		rc = repo_store_reserve_keep(lock->repo->store, err);
 	lock_free(lock);
+	return rc;
+}
+
+void repo_lock_release(struct repo_lock *lock)
+{
+	(void)repo_lock_end(lock, NULL);
 }
 
 bool repo_lock_exclusive(const struct repo_lock *lock)

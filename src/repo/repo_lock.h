@@ -99,6 +99,10 @@ void repo_lock_give_up(struct repo_lock *lock);
 /* Stops renewing the lock and removes it. Accepts NULL. */
 void repo_lock_release(struct repo_lock *lock);
 
+/* The same, and reports whether the store's reserve is complete after an exclusive lock: codes of
+ * repo_store_reserve_keep(). The lock is released in any case. */
+int repo_lock_end(struct repo_lock *lock, struct cairn_err *err);
+
 bool repo_lock_exclusive(const struct repo_lock *lock);
 
 /* A clock that continues while the machine sleeps, and is never set. */

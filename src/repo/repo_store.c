@@ -342,10 +342,9 @@ uint64_t repo_store_space(struct repo_store *store)
 	return space;
 }
 
-void repo_store_reserve_keep(struct repo_store *store)
+int repo_store_reserve_keep(struct repo_store *store, struct cairn_err *err)
 {
-	if (store->ops->reserve_keep)
-		(void)store->ops->reserve_keep(store, NULL);
+	return store->ops->reserve_keep ? store->ops->reserve_keep(store, err) : 0;
 }
 
 bool repo_store_reserve_release(struct repo_store *store)

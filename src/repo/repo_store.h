@@ -266,9 +266,12 @@ int repo_store_sweep(struct repo_store *store, struct repo_swept *ret, struct ca
 /* Bytes that can still be written; UINT64_MAX when unknown. */
 uint64_t repo_store_space(struct repo_store *store);
 
-/* Creates the reserve if it does not exist. Failures are ignored, because the reserve
- * is optional. */
-void repo_store_reserve_keep(struct repo_store *store);
+/* Creates the reserve if it does not exist, or is not complete. Where an earlier one was released
+ * and there is less space now, the reserve is made as large as possible.
+ *
+ * CAIRN_NO_SPACE  there is no reserve now, or a smaller one
+ */
+int repo_store_reserve_keep(struct repo_store *store, struct cairn_err *err);
 
 /* Frees the reserve; false when there is none. For taking the exclusive lock and the
  * operations under it: on a full disk nothing could be deleted otherwise. */

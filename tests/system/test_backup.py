@@ -319,7 +319,7 @@ class Interrupted(BackupTest):
             self.assertEqual(self.restored(made["id"]), wants[made["volume"]])
         self.backup("verify")
 
-    def test_a_full_disk_loses_no_backup(self):
+    def init_on_a_small_disk(self):
         if not CAN_MOUNT:
             self.skipTest("needs root and loop devices")
         small = self.scratch / "small"
@@ -328,6 +328,39 @@ class Interrupted(BackupTest):
         self.mounted.append(small)
         self.repository = small / "repository"
         self.init()
+        return small
+
+    def test_a_repair_that_needs_the_reserve_says_so(self):
+        """On a full disk the new index takes the place of the reserve, of which the rest stays."""
+        small = self.init_on_a_small_disk()
+        self.make_volume(size=16 * MIB)
+        self.write(0, os.urandom(8 * MIB))
+        want = self.snapshot("data@s1")
+        self.create("data@s1")
+        reserve = self.repository / ".cairn-reserve"
+        whole = reserve.stat().st_size
+        for index in self.files("index"):
+            index.unlink()
+        with open(small / "ballast", "ab", buffering=0) as ballast:
+            for size in (1 << 16, 1 << 12):
+                with self.assertRaises(OSError):
+                    while True:
+                        ballast.write(os.urandom(size))
+        note = "the reserve, which a prune needs on a full disk, could not be made again: "
+        done = self.backup("verify", "--repair", "--quick")
+        self.assertIn(note, done.stderr)
+        self.assertTrue(0 < reserve.stat().st_size < whole, reserve.stat().st_size)
+        # The smaller one is enough for the next, which cannot make it larger, and leaves it.
+        done = self.backup("verify", "--repair", "--quick")
+        self.assertIn(note, done.stderr)
+        self.assertGreater(reserve.stat().st_size, whole // 2)
+        (small / "ballast").unlink()
+        self.assertNotIn("reserve", self.backup("forget", "--prune").stderr)
+        self.assertEqual(reserve.stat().st_size, whole)
+        self.assertEqual(self.restored("latest"), want)
+
+    def test_a_full_disk_loses_no_backup(self):
+        self.init_on_a_small_disk()
         self.make_volume(size=64 * MIB)
         self.write(0, os.urandom(8 * MIB))
         want = self.snapshot("data@s1")

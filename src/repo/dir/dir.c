@@ -32,6 +32,7 @@ struct dir {
 	struct repo_limits *limits;   /* or NULL */
 	bool (*cancelled)(void);      /* or NULL */
 	atomic_uint_fast64_t counter; /* makes temporary names differ */
+	atomic_bool released;         /* the reserve */
 };
 
 /* The directory of a file, and its name. */
@@ -478,15 +479,20 @@ static int dir_reserve_keep(struct repo_store *store, struct cairn_err *err)
 	cairn_auto_fd int root = -1;
 	int rc = dir_open_root(dir, &root, err);
 
-	return rc < 0 ? rc : dir_reserve_keep_at(root, dir->path, err);
+	return rc < 0 ? rc : dir_reserve_keep_at(root, dir->path, dir->released, err);
 }
 
 static int dir_reserve_release(struct repo_store *store, bool *ret_released, struct cairn_err *err)
 {
+	struct dir *dir = (struct dir *)store;
 	cairn_auto_fd int root = -1;
-	int rc = dir_open_root((struct dir *)store, &root, err);
+	int rc = dir_open_root(dir, &root, err);
 
-	return rc < 0 ? rc : dir_reserve_release_at(root, ret_released, err);
+	if (rc == 0)
+		rc = dir_reserve_release_at(root, ret_released, err);
+	if (*ret_released)
+		dir->released = true;
+	return rc;
 }
 
 /* ---- objects under arbitrary keys ------------------------------------------------ */

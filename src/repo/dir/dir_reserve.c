@@ -28,28 +28,35 @@ int dir_space_at(const char *path, uint64_t *ret_free, struct cairn_err *err)
 	return 0;
 }
 
-/* Random bytes, because a filesystem could compress others and reserve less. */
-static int fill_reserve(int fd, uint64_t size, struct cairn_err *err)
+/* Random bytes, because a filesystem could compress others and reserve less. *at is how much of the
+ * file is written. */
+static int fill_reserve(int fd, uint64_t size, uint64_t *at, struct cairn_err *err)
 {
 	uint8_t block[16384];
 
-	for (uint64_t at = 0; at < size; at += sizeof(block)) {
+	for (; *at < size; *at += sizeof(block)) {
 		int rc = cairn_random_bytes(block, sizeof(block), err);
 
 		if (rc < 0)
 			return rc;
-		if (cairn_write_full(fd, block, sizeof(block)) < 0)
+		if (cairn_pwrite_full(fd, block, sizeof(block), *at) < 0)
 			return cairn_err_sys(err, errno, "write the reserve");
 	}
 	return fsync(fd) < 0 ? cairn_err_sys(err, errno, "sync the reserve") : 0;
 }
 
-int dir_reserve_keep_at(int root, const char *path, struct cairn_err *err)
+/* A smaller reserve is better than none: `at` bytes were written before the disk was full. */
+static bool reserve_stays(int fd, uint64_t at)
+{
+	return at > 0 && ftruncate(fd, (off_t)at) == 0 && fsync(fd) == 0;
+}
+
+int dir_reserve_keep_at(int root, const char *path, bool again, struct cairn_err *err)
 {
 	cairn_auto_fd int fd = -1;
 	struct statvfs fs;
 	struct stat st;
-	uint64_t size;
+	uint64_t size, at;
 	int rc;
 
 	if (fstatvfs(root, &fs) < 0)
@@ -61,8 +68,11 @@ int dir_reserve_keep_at(int root, const char *path, struct cairn_err *err)
 		return cairn_err_sys(err, errno, "make the reserve");
 	if ((uint64_t)st.st_size >= size)
 		return 0;
-	rc = fill_reserve(fd, size, err); /* also completes the one of a killed process */
-	if (rc < 0)
+	/* Completes the one of a killed process, or of a disk that had less space. */
+	again |= st.st_size > 0;
+	at = (uint64_t)st.st_size;
+	rc = fill_reserve(fd, size, &at, err);
+	if (rc < 0 && !(again && rc == CAIRN_NO_SPACE && reserve_stays(fd, at)))
 		unlinkat(root, RESERVE_NAME, 0);
 	return rc;
 }

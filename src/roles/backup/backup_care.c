@@ -51,7 +51,7 @@ static void forgetting_done(struct forgetting *f)
 	free(f->reasons);
 	free(f->unreadable);
 	repo_snapshot_list_done(&f->list);
-	repo_closep(&f->repo);
+	role_repo_close(&f->repo);
 }
 
 /* Is it one of ours, and of the volume and the pool that were given? */

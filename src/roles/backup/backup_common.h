@@ -36,6 +36,10 @@ struct role_open {
 int role_repo_open(const struct cmd_repository *repository, const struct role_open *how,
 		   struct repo **ret, struct cairn_err *err);
 
+/* Closes it, if it is open, and prints a note if the reserve for freeing space is gone or smaller than
+ * it was. For commands with the exclusive lock, with cairn_cleanup(). */
+void role_repo_close(struct repo **repo);
+
 /* "0123abcd": what people are shown of an id. Returns `out`. */
 #define ROLE_SHORT_MAX 9
 struct repo_id;

@@ -119,7 +119,7 @@ int role_backup_key(const struct cmd_backup_key *options, struct cairn_err *err)
 						    [CMD_KEY_ADD] = REPO_LOCK_SHARED,
 						    [CMD_KEY_REMOVE] = REPO_LOCK_EXCLUSIVE,
 						    [CMD_KEY_PASSWD] = REPO_LOCK_EXCLUSIVE};
-	cairn_cleanup(repo_closep) struct repo *repo = NULL;
+	cairn_cleanup(role_repo_close) struct repo *repo = NULL;
 	struct role_open how = {.lock = locks[options->action]};
 	int rc = role_repo_open(options->repository, &how, &repo, err);
 

@@ -252,6 +252,17 @@ int role_repo_open(const struct cmd_repository *repository, const struct role_op
 	return rc;
 }
 
+void role_repo_close(struct repo **repo)
+{
+	struct cairn_err why = {0};
+
+	if (repo_end(*repo, &why) < 0)
+		cmd_note("the reserve, which a prune needs on a full disk, could not be made again: "
+			 "%s; free some space of that disk",
+			 why.msg);
+	*repo = NULL;
+}
+
 const char *role_short_id(const struct repo_id *id, char out[ROLE_SHORT_MAX])
 {
 	char text[REPO_ID_TEXT_MAX];

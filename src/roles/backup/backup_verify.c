@@ -372,7 +372,7 @@ static int say_protection(struct repo *repo, struct cairn_err *err)
 
 int role_backup_verify(const struct cmd_backup_verify *options, struct cairn_err *err)
 {
-	cairn_cleanup(repo_closep) struct repo *repo = NULL;
+	cairn_cleanup(role_repo_close) struct repo *repo = NULL;
 	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *snapshot = NULL;
 	struct role_open how = {.lock = options->repair ? REPO_LOCK_EXCLUSIVE : REPO_LOCK_SHARED,
 				.reads = !options->repair};
