@@ -32,11 +32,17 @@ int repo_prune_refuse_late(struct repo *repo, const struct repo_names *known, st
 	cairn_cleanup(repo_names_done) struct repo_names now = {0};
 	int rc = repo_names_list(repo->store, REPO_FILE_SNAPSHOT, &now, err);
 
-	for (size_t i = 0; rc == 0 && i < now.n; i++)
-		if (!repo_names_find(known, &now.items[i].name))
-			rc = cairn_err_set(err, CAIRN_ABORTED,
-					   "a snapshot was saved in spite of the exclusive lock; "
-					   "nothing was deleted");
+	for (size_t i = 0; rc == 0 && i < now.n; i++) {
+		struct cairn_err lock = {0};
+
+		if (repo_names_find(known, &now.items[i].name))
+			continue;
+		rc = repo_may_delete(repo, &lock);
+		rc = cairn_err_set(err, CAIRN_ABORTED, "%s; nothing was deleted",
+				   rc == CAIRN_ABORTED ? lock.msg
+						       : "a snapshot was saved in spite of the "
+							 "exclusive lock");
+	}
 	return rc;
 }
 
@@ -209,11 +215,20 @@ static int remove_incomplete(struct repo *repo, const struct repo_id *name,
 	return rc;
 }
 
-/* Names the snapshot that stays. */
-static int late_tell(const struct repo_id *name, const struct cairn_err *why, struct cairn_err *err)
+/* Names the snapshot that stays. If it is this prune whose lock was lost, the writer of the snapshot
+ * may have had a valid one: then the error is that of the lock, CAIRN_ABORTED. */
+static int late_tell(struct repo *repo, const struct repo_id *name, const struct cairn_err *why,
+		     struct cairn_err *err)
 {
+	struct cairn_err lock = {0};
 	char hex[REPO_ID_TEXT_MAX];
 
+	if (repo_may_delete(repo, &lock) == CAIRN_ABORTED)
+		return cairn_err_set(err, CAIRN_ABORTED,
+				     "the prune lost its lock: %s; snapshot %.8s was saved "
+				     "meanwhile, and stays: 'cairn backup verify' tells whether it "
+				     "is whole",
+				     lock.msg, repo_id_format(name, hex));
 	return cairn_err_set(err, why->code,
 			     "snapshot %.8s was saved meanwhile without a valid lock, and stays, "
 			     "because it cannot be judged: %s; 'cairn backup verify' tells what is "
@@ -236,12 +251,15 @@ int repo_prune_remove_late(struct repo *repo, const struct repo_names *known, ui
 			continue;
 		rc = is_ready ? 0 : late_load(repo, &packs, &why);
 		if (rc < 0)
-			return late_tell(name, &why, err);
+			return late_tell(repo, name, &why, err);
 		is_ready = true;
 		rc = remove_incomplete(repo, name, &packs, ret_removed, &why);
-		/* A damaged one says nothing about the others. */
-		if (rc < 0 && first == 0)
-			first = late_tell(name, &why, err);
+		/* A damaged one says nothing about the others; without the lock nothing more is
+		 * done. */
+		if (rc < 0 && (first == 0 || rc == CAIRN_ABORTED))
+			first = late_tell(repo, name, &why, err);
+		if (first == CAIRN_ABORTED)
+			break;
 	}
 	return first;
 }

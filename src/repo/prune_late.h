@@ -36,6 +36,7 @@ int repo_prune_renew_index(struct repo *repo, struct cairn_err *err);
  * that is damaged or cannot be read is an error that names the snapshot; this stays.
  *
  * CAIRN_DATA_LOSS  one of them is damaged, and stays; the others were judged
+ * CAIRN_ABORTED    the prune's own lock was lost; the snapshots stay
  */
 int repo_prune_remove_late(struct repo *repo, const struct repo_names *known, uint64_t *ret_removed,
 			   struct cairn_err *err);

@@ -168,6 +168,41 @@ static void index_path(const struct late *late, char path[224])
 	late_path(late, "index", &names.items[0].name, path);
 }
 
+/* ---- whose lock was lost --------------------------------------------------------- */
+
+static void lose_lock(const struct late *late)
+{
+	cairn_cleanup(repo_names_done) struct repo_names names = {0};
+	struct cairn_err err = {0};
+	char path[224];
+
+	assert_ok(repo_names_list(repo_get_store(late->fix->repo), REPO_FILE_LOCK, &names, &err),
+		  &err);
+	assert_int_equal(names.n, 1);
+	late_path(late, "locks", &names.items[0].name, path);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* The writer may have had a valid lock: it is not the one to blame. */
+static void one_stays_if_the_prune_lost_its_lock(void **state)
+{
+	const struct repo_names known = {0};
+	struct cairn_err err = {0};
+	struct late late;
+	bool removed;
+
+	late_begin(*state, &late);
+	lose_pack(&late, &late.data);
+	lose_lock(&late);
+	assert_code(late_judge(&late, &removed, &err), CAIRN_ABORTED);
+	assert_false(removed);
+	assert_non_null(strstr(err.msg, "the prune lost its lock"));
+	assert_null(strstr(err.msg, "without a valid lock"));
+	assert_code(repo_prune_refuse_late(late.fix->repo, &known, &err), CAIRN_ABORTED);
+	assert_non_null(strstr(err.msg, "the lock on the repository was removed"));
+	assert_null(strstr(err.msg, "in spite of the exclusive lock"));
+}
+
 /* ---- damage is no absence ------------------------------------------------------ */
 
 static void one_with_a_damaged_tree_stays(void **state)
@@ -441,6 +476,7 @@ static void a_damaged_one_does_not_hide_an_incomplete_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		with_repo(one_stays_if_the_prune_lost_its_lock),
 		with_repo(one_with_a_damaged_tree_stays),
 		with_repo(one_with_a_damaged_subtree_stays),
 		with_repo(one_whose_pack_of_trees_is_cut_stays),
