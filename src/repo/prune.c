@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/num.h"
+#include "repo/names.h"
 #include "repo/packer.h"
 #include "repo/prune_pass.h"
 #include "repo/repo_impl.h"
@@ -119,16 +120,45 @@ static bool prune_goes_on(struct prune_course *course, struct repo *repo,
 	return again;
 }
 
+/* After a failed pass, what the others deleted may be what it had written: then what was there before
+ * is compared with what is there now. `freed` are bytes that no pack took. */
+static int prune_recount(struct repo *repo, const struct repo_names *before, uint64_t freed,
+			 struct repo_prune_stats *total, struct cairn_err *err)
+{
+	cairn_cleanup(repo_names_done) struct repo_names now = {0};
+	uint64_t gone = 0, gone_bytes = 0, new_bytes = 0, others;
+	int rc = repo_names_list(repo->store, REPO_FILE_PACK, &now, err);
+
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < before->n; i++)
+		if (!repo_names_find(&now, &before->items[i].name)) {
+			gone++;
+			gone_bytes += before->items[i].size;
+		}
+	for (size_t i = 0; i < now.n; i++)
+		if (!repo_names_find(before, &now.items[i].name))
+			new_bytes += now.items[i].size;
+	others = total->packs_repacked + total->packs_unknown;
+	total->packs_deleted = gone > others ? gone - others : 0;
+	total->bytes_freed = freed + (gone_bytes > new_bytes ? gone_bytes - new_bytes : 0);
+	return 0;
+}
+
 /* Where space is short, a pass makes room for the next one. */
 static int prune_passes(struct repo *repo, const struct repo_prune_options *options,
 			struct repo_prune_stats *total, struct cairn_err *err)
 {
+	cairn_cleanup(repo_names_done) struct repo_names before = {0};
 	struct prune_course course = {.room = UINT64_MAX};
+	uint64_t freed = total->bytes_freed;
 	bool again = true;
 	int rc = 0;
 
 	for (unsigned i = 0; rc == 0 && again && i < PASSES_MAX; i++) {
-		const struct repo_prune_how how = {.is_first = i == 0, .room = course.room};
+		const struct repo_prune_how how = {.is_first = i == 0,
+						   .room = course.room,
+						   .ret_packs = i == 0 ? &before : NULL};
 		struct repo_prune_stats stats = {0};
 
 		rc = repo_prune_pass(repo, options, &how, &stats, err);
@@ -144,7 +174,8 @@ static int prune_passes(struct repo *repo, const struct repo_prune_options *opti
 		prune_sum_up(total, &stats);
 		again = !options->dry_run && prune_goes_on(&course, repo, &stats);
 	}
-	return rc;
+	return rc == 0 && course.failures > 0 ? prune_recount(repo, &before, freed, total, err)
+					      : rc;
 }
 
 int repo_prune(struct repo *repo, const struct repo_prune_options *options,

@@ -320,7 +320,10 @@ int repo_prune_pass(struct repo *repo, const struct repo_prune_options *options,
 	repo_prune_plan_done(&pruning.plan);
 	repo_names_done(&pruning.old);
 	repo_names_done(&pruning.known);
-	repo_names_done(&pruning.packs);
+	if (how->ret_packs)
+		*how->ret_packs = pruning.packs;
+	else
+		repo_names_done(&pruning.packs);
 	*ret = pruning.stats;
 	return rc;
 }

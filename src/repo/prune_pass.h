@@ -10,9 +10,13 @@
 
 #include "repo/prune.h"
 
+struct repo_names;
+
 struct repo_prune_how {
 	bool is_first; /* later ones load the index again */
 	uint64_t room; /* for packs that are written anew, at most; 0: none are */
+	/* Gets the packs that were in the store before; the caller's. NULL: not wanted. */
+	struct repo_names *ret_packs;
 };
 
 /* Codes of repo_prune(). *ret is set in any case; after an error it is what was planned.

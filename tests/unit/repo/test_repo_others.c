@@ -146,6 +146,66 @@ static void repair_reads_again_before_it_deletes(void **state)
 	repofix_verify(fix->repo, &id, 1, 1);
 }
 
+static unsigned index_puts, index_refused; /* how many were accepted and refused */
+
+/* The first index file fits, which is that of the packs that were written anew; then none does, until
+ * the prune tries less. */
+static int put_one_index(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+			 const void *data, size_t n, const struct repo_id *hash,
+			 struct cairn_err *err)
+{
+	if (kind == REPO_FILE_INDEX && index_puts == 1 && index_refused < 2) {
+		index_refused++;
+		return cairn_err_set(err, CAIRN_NO_SPACE, "no space");
+	}
+	index_puts += kind == REPO_FILE_INDEX;
+	return real_ops->put(store, kind, name, data, n, hash, err);
+}
+
+static uint64_t bytes_of_packs(struct repofix *fix)
+{
+	cairn_cleanup(repo_names_done) struct repo_names packs = {0};
+	struct cairn_err err = {0};
+	uint64_t bytes = 0;
+
+	assert_ok(repo_names_list(repo_get_store(fix->repo), REPO_FILE_PACK, &packs, &err), &err);
+	for (size_t i = 0; i < packs.n; i++)
+		bytes += packs.items[i].size;
+	return bytes;
+}
+
+/* Packs of a pass that failed are in an index then, but deleting them frees nothing. */
+static void prune_does_not_count_what_it_wrote_itself_as_freed(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_prune_options options = {.max_unused_tenth = 0};
+	struct repo_prune_stats stats;
+	struct repo_store_ops ops;
+	struct cairn_err err = {0};
+	struct repo_id whole, half;
+	uint64_t before;
+
+	repofix_open(fix, REPO_LOCK_EXCLUSIVE);
+	assert_ok(repofix_backup(fix->repo, 1, 60, &whole, &err), &err);
+	for (unsigned i = 0; i < 2; i++) /* each pack is partly used */
+		assert_ok(repofix_backup(fix->repo, 20 + 20 * i, 5, &half, &err), &err);
+	assert_ok(repo_snapshot_remove(fix->repo, &whole, &err), &err);
+	before = bytes_of_packs(fix);
+	real_ops = repo_get_store(fix->repo)->ops;
+	ops = *real_ops;
+	ops.put = put_one_index;
+	ops.space = NULL;
+	ops.reserve_release = NULL;
+	index_puts = index_refused = 0;
+	repo_get_store(fix->repo)->ops = &ops;
+	assert_ok(repo_prune(fix->repo, &options, &stats, &err), &err);
+	repo_get_store(fix->repo)->ops = real_ops;
+	assert_true(index_refused > 0);
+	assert_int_equal(stats.bytes_freed, before - bytes_of_packs(fix));
+	repofix_verify(fix->repo, &half, 40, 5);
+	assert_int_equal(repofix_problems(fix->repo, true), 0);
+}
+
 /* A directory that was moved or never copied. */
 static void prune_deletes_nothing_when_the_snapshots_are_elsewhere(void **state)
 {
@@ -354,6 +414,7 @@ int main(void)
 		with_repo(a_backup_that_is_made_meanwhile_is_no_fault),
 		with_repo(prune_deletes_nothing_when_a_snapshot_went_away),
 		with_repo(repair_reads_again_before_it_deletes),
+		with_repo(prune_does_not_count_what_it_wrote_itself_as_freed),
 		with_repo(prune_deletes_nothing_when_the_snapshots_are_elsewhere),
 		with_repo(a_check_ends_when_nobody_waits_for_it),
 		with_repo(a_prune_that_is_given_up_anywhere_loses_nothing),
