@@ -22,12 +22,16 @@
 
 struct cairn_err;
 struct repo;
+struct repo_snapshot;
 
 struct repo_prune_options {
 	bool dry_run;              /* only say what would be done */
 	unsigned max_unused_tenth; /* unused data allowed, in tenths of a percent of the used
 				    * data */
 	uint64_t max_repack_bytes; /* 0: no limit */
+	/* True for a file that a snapshot can do without: if its content is lost, the prune goes on,
+	 * and keeps all other data of the snapshot. NULL: every loss ends the prune. */
+	bool (*may_lack)(void *arg, const struct repo_snapshot *snapshot, const char *name);
 	/* Called from one thread at a time. */
 	void (*progress)(void *arg, const char *step, uint64_t done, uint64_t total);
 	void *arg;
@@ -45,6 +49,7 @@ struct repo_prune_stats {
 	uint64_t
 		snapshots_late; /* saved meanwhile by a writer without a lock, incomplete; removed */
 	uint64_t bytes_freed, bytes_repacked;
+	uint64_t files_lacking; /* may_lack() allowed their loss */
 };
 
 /* Needs the exclusive lock, or, for a dry run, any or no lock; loads the index.

@@ -91,10 +91,8 @@ static int check_marked(struct repo *repo, const struct repo_walk *walk,
 	return 0;
 }
 
-/* A blob in no index may still be in a pack that no index names: then nothing is known to be
- * missing. */
-static int late_refuse_strays(struct repo *repo, const struct repo_names *packs,
-			      const struct cairn_err *why, struct cairn_err *err)
+int repo_prune_refuse_strays(struct repo *repo, const struct repo_names *packs, const char *why,
+			     struct cairn_err *err)
 {
 	for (size_t i = 0; i < packs->n; i++) {
 		const struct repo_id *name = &packs->items[i].name;
@@ -111,7 +109,7 @@ static int late_refuse_strays(struct repo *repo, const struct repo_names *packs,
 				continue;
 		}
 		return cairn_err_set(err, CAIRN_DATA_LOSS,
-				     "%s; pack %s, which is in no index, may have it", why->msg,
+				     "%s; pack %s, which is in no index, may have it", why,
 				     repo_id_format(name, hex));
 	}
 	return 0;
@@ -137,7 +135,7 @@ static int check_late(struct repo *repo, const struct repo_id *name, const struc
 	if (rc == 0)
 		rc = check_marked(repo, &walk, packs, &why);
 	if (rc == CAIRN_DATA_LOSS && walk.missing) {
-		rc = late_refuse_strays(repo, packs, &why, err);
+		rc = repo_prune_refuse_strays(repo, packs, why.msg, err);
 		*ret_incomplete = rc == 0;
 	} else if (rc < 0) {
 		/* The snapshot is there: CAIRN_NOT_FOUND would say that it is not. */

@@ -25,6 +25,14 @@ int repo_prune_names_of(const struct repo_snapshot_list *list, struct repo_names
 int repo_prune_refuse_late(struct repo *repo, const struct repo_names *known,
 			   struct cairn_err *err);
 
+/* A blob in no index may still be in a pack that no index names, or that a repair recorded as lost:
+ * then nothing is known to be missing. `why` is what is missing.
+ *
+ * CAIRN_DATA_LOSS  there is such a pack
+ */
+int repo_prune_refuse_strays(struct repo *repo, const struct repo_names *packs, const char *why,
+			     struct cairn_err *err);
+
 /* Loads the index again; also on failure the one in memory is gone. */
 int repo_prune_renew_index(struct repo *repo, struct cairn_err *err);
 

@@ -53,11 +53,26 @@ static void prune_progress(struct pruning *pruning, const char *step, uint64_t d
 
 /* ---- what is used ----------------------------------------------------------- */
 
+/* The snapshot whose blobs are marked. */
+struct marking {
+	const struct repo_prune_options *options;
+	const struct repo_snapshot *snapshot;
+};
+
+static bool prune_may_lack(void *arg, const char *name)
+{
+	const struct marking *marking = arg;
+	const struct repo_prune_options *options = marking->options;
+
+	return options->may_lack && options->may_lack(options->arg, marking->snapshot, name);
+}
+
 static int prune_refuse(void *arg, int code, const char *text, struct cairn_err *err)
 {
+	const struct marking *marking = arg;
 	char hex[REPO_ID_TEXT_MAX];
 
-	repo_id_format(arg, hex);
+	repo_id_format(&marking->snapshot->id, hex);
 	return cairn_err_set(
 		err, code,
 		"snapshot %.8s: %s; nothing was deleted: 'cairn backup verify' names all "
@@ -65,10 +80,34 @@ static int prune_refuse(void *arg, int code, const char *text, struct cairn_err 
 		hex, text, hex);
 }
 
+static int prune_mark(struct pruning *pruning, const struct repo_snapshot_list *list,
+		      struct cairn_err *err)
+{
+	struct marking marking = {.options = pruning->options};
+	int rc = repo_walk_init(&pruning->walk, pruning->repo, err);
+
+	pruning->walk.problem = prune_refuse;
+	pruning->walk.may_lack = prune_may_lack;
+	pruning->walk.arg = &marking;
+	for (size_t i = 0; rc == 0 && i < list->n; i++) {
+		prune_progress(pruning, "snapshots", i, list->n);
+		marking.snapshot = list->items[i];
+		rc = repo_walk_tree(&pruning->walk, &list->items[i]->tree, err);
+	}
+	pruning->stats.files_lacking = pruning->walk.lacking;
+	/* Packs in no index that later passes find were written by the ones before. */
+	if (rc == 0 && pruning->walk.lacking > 0 && pruning->how->is_first)
+		rc = repo_prune_refuse_strays(
+			pruning->repo, &pruning->packs,
+			"something that a backup needs is in no index; nothing was deleted: run "
+			"'cairn backup verify --repair' first",
+			err);
+	return rc;
+}
+
 static int prune_mark_all(struct pruning *pruning, const struct repo_snapshot_list *list,
 			  struct cairn_err *err)
 {
-	int rc;
 
 	if (list->damaged)
 		return cairn_err_set(err, CAIRN_DATA_LOSS,
@@ -86,14 +125,7 @@ static int prune_mark_all(struct pruning *pruning, const struct repo_snapshot_li
 			err, CAIRN_DATA_LOSS,
 			"the server has packs, but no directory of snapshots: is all of the "
 			"repository there? Nothing was deleted");
-	rc = repo_walk_init(&pruning->walk, pruning->repo, err);
-	pruning->walk.problem = prune_refuse;
-	for (size_t i = 0; rc == 0 && i < list->n; i++) {
-		prune_progress(pruning, "snapshots", i, list->n);
-		pruning->walk.arg = &list->items[i]->id;
-		rc = repo_walk_tree(&pruning->walk, &list->items[i]->tree, err);
-	}
-	return rc;
+	return prune_mark(pruning, list, err);
 }
 
 /* A pack with used blobs must exist. A missing one without used blobs is dropped from the index. */

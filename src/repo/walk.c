@@ -78,6 +78,8 @@ static int walk_node(void *arg, const struct repo_node *node, struct cairn_err *
 
 	walk->sum = 0;
 	walk->broken = false;
+	walk->may = node->type == REPO_NODE_FILE && walk->may_lack &&
+		    walk->may_lack(walk->arg, node->name);
 	return node->type == REPO_NODE_DIR ? walk_push(walk, &node->subtree, err) : 0;
 }
 
@@ -98,7 +100,11 @@ static int walk_content(void *arg, const struct repo_id *ids, size_t n, struct c
 		}
 		if (walk->broken) /* report a file only once */
 			continue;
-		walk->broken = walk->missing = true;
+		walk->broken = true;
+		walk->lacking += walk->may;
+		if (walk->may)
+			continue;
+		walk->missing = true;
 		snprintf(text, sizeof(text), "blob %s, which a file needs, is in no index",
 			 repo_id_format(&ids[i], hex));
 		rc = walk->problem(walk->arg, CAIRN_DATA_LOSS, text, err);

@@ -17,8 +17,11 @@ struct repo_walk {
 	struct repo *repo;
 	/* Called for missing or damaged objects. Return 0 to continue. */
 	int (*problem)(void *arg, int code, const char *text, struct cairn_err *err);
+	/* True for a file whose content may be missing: then `problem` is not called, and `lacking`
+	 * counts it. NULL: none may be. */
+	bool (*may_lack)(void *arg, const char *name);
 	void *arg;
-	uint64_t trees, files;
+	uint64_t trees, files, lacking;
 	/* internal */
 	uint64_t *marks; /* a bit for each entry of the index */
 	uint32_t entries;
@@ -26,6 +29,7 @@ struct repo_walk {
 	size_t depth, cap;
 	uint64_t sum; /* of the file being read */
 	bool broken;  /* a piece of it is missing */
+	bool may;     /* it may */
 	bool missing; /* a blob or tree is in no index */
 };
 

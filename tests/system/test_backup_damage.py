@@ -184,14 +184,35 @@ class Damage(BackupTest):
             self.create(f"data@{name}")
             self.restore(name, OK)
         # Of a backup whose own small file was in the pack that stays to be told.
-        left, _ = self.loss()
+        left, summary = self.loss()
         self.assertEqual(list(left), [(self.made["s1"], "volume.json")])
+        self.assertEqual((summary["backups_damaged"], summary["backups_without_description"]), (1, 1))
         self.restore("s1", OK)
+        self.a_lost_description_stops_no_prune(pack, kept)
         # Found again, the pack is as good as it was.
         pack.write_bytes(kept)
         self.assertEqual(self.loss("--repair", code=OK)[0], {})
         self.backup("verify")
         self.restic_agrees(code=OK)
+
+    def a_lost_description_stops_no_prune(self, pack, kept):
+        """What the backup needs stays, however often; verify says what is lost and what is not."""
+        failed = self.backup("verify", code=DATA_LOSS)
+        self.assertIn(f"backup {self.made['s1'][:8]} (data@s1): its description is lost", failed.stderr)
+        self.assertIn("1 backup has lost its description; the data can be restored", failed.stderr)
+        self.assertNotIn("cannot be restored whole", failed.stderr)
+        # The pack is in no index, and might be the one: it is not deleted.
+        pack.write_bytes(kept)
+        refused = self.backup("forget", "--prune", code=DATA_LOSS)
+        self.assertIn("verify --repair", refused.stderr)
+        self.assertTrue(pack.exists())
+        pack.unlink()
+        for victim in ("s2", "s3"):
+            self.backup("forget", self.made[victim])
+            done = self.backup("forget", "--prune")
+            self.assertIn("1 backup has lost its description; the data is kept", done.stderr)
+            self.restore("s1", OK)
+        self.assertEqual(list(self.loss()[0]), [(self.made["s1"], "volume.json")])
 
     def test_a_pack_and_its_index_are_lost(self):
         """No index tells of the chunks: they are lost all the same, and the backup exists."""

@@ -301,6 +301,27 @@ static int remove_chosen(struct forgetting *f, uint64_t *ret_removed, struct cai
 	return rc;
 }
 
+/* What else a user should know of a prune. */
+static void say_pruned(const struct repo_prune_stats *stats)
+{
+	char count[CMD_COUNT_TEXT_MAX];
+
+	if (stats->packs_put_off)
+		cmd_note("there was no room to rewrite %" PRIu64
+			 " packs: prune again, now that there is more",
+			 stats->packs_put_off);
+	if (stats->snapshots_late)
+		cmd_note("%s %s saved meanwhile by a process that had lost its lock, and "
+			 "removed as incomplete",
+			 cmd_count_text(stats->snapshots_late, "backup", count),
+			 stats->snapshots_late == 1 ? "was" : "were");
+	if (stats->files_lacking)
+		cmd_note("%s %s description; the data is kept: 'cairn backup verify' names %s",
+			 cmd_count_text(stats->files_lacking, "backup", count),
+			 stats->files_lacking == 1 ? "has lost its" : "have lost their",
+			 stats->files_lacking == 1 ? "it" : "them");
+}
+
 static int print_forgotten(const struct forgetting *f, uint64_t removed,
 			   const struct repo_prune_stats *stats, struct cairn_err *err)
 {
@@ -319,15 +340,7 @@ static int print_forgotten(const struct forgetting *f, uint64_t removed,
 			cmd_outf(", %s %sfreed", cairn_format_size(stats->bytes_freed, freed),
 				 would);
 		cmd_outf("\n");
-		if (stats->packs_put_off)
-			cmd_note("there was no room to rewrite %" PRIu64
-				 " packs: prune again, now that there is more",
-				 stats->packs_put_off);
-		if (stats->snapshots_late)
-			cmd_note("%s %s saved meanwhile by a process that had lost its lock, and "
-				 "removed as incomplete",
-				 cmd_count_text(stats->snapshots_late, "backup", count),
-				 stats->snapshots_late == 1 ? "was" : "were");
+		say_pruned(stats);
 		return 0;
 	}
 	cairn_json_init(&json, 1, false);
@@ -340,9 +353,19 @@ static int print_forgotten(const struct forgetting *f, uint64_t removed,
 	cmd_json_field_u64(&json, "packs_repacked", stats->packs_repacked);
 	cmd_json_field_u64(&json, "packs_put_off", stats->packs_put_off);
 	cmd_json_field_u64(&json, "removed_incomplete", stats->snapshots_late);
+	cmd_json_field_u64(&json, "without_description", stats->files_lacking);
 	cairn_json_object_end(&json);
 	cairn_json_newline(&json);
 	return cairn_json_finish(&json, err);
+}
+
+/* The volume can be restored without the description of its backup. */
+static bool may_lack_description(void *arg, const struct repo_snapshot *snapshot, const char *name)
+{
+	struct backup_record record = backup_record_of(snapshot);
+
+	(void)arg;
+	return record.ours && strcmp(name, BACKUP_METADATA_NAME) == 0;
 }
 
 static int backup_care_forget(struct forgetting *f, struct cairn_err *err)
@@ -350,6 +373,7 @@ static int backup_care_forget(struct forgetting *f, struct cairn_err *err)
 	struct repo_prune_options prune = {
 		.dry_run = f->options->dry_run,
 		.max_unused_tenth = REPO_PRUNE_MAX_UNUSED,
+		.may_lack = may_lack_description,
 		.progress = role_progress_count,
 		.arg = &f->progress,
 	};

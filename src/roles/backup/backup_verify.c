@@ -33,6 +33,8 @@ struct verifying {
 	uint64_t files;                             /* damaged files of that backup */
 	char ids[IDS_SHOWN * (ROLE_SHORT_MAX + 1)]; /* of backups with a loss */
 	uint64_t backups;                           /* number of these */
+	uint64_t broken; /* those of which more than the description is lost */
+	bool is_broken;  /* the last one is counted there */
 };
 
 static void say_problem(void *arg, int code, const char *text)
@@ -160,7 +162,9 @@ static void say_way_out(const struct verifying *verifying, bool repaired)
 {
 	if (verifying->backups == 0 || role_json())
 		return;
-	if (repaired)
+	if (verifying->broken == 0)
+		cmd_note("a prune keeps the data of these backups; their descriptions stay lost");
+	else if (repaired)
 		cmd_note(
 			"a new backup of the same volumes ('cairn backup create') stores again what "
 			"they still have, which makes old backups whole");
@@ -172,6 +176,25 @@ static void say_way_out(const struct verifying *verifying, bool repaired)
 		 verifying->backups > IDS_SHOWN ? " ..." : "");
 }
 
+/* Counts the backup to which the damage belongs. */
+static void count_damage(struct verifying *verifying, const struct repo_damage *damage,
+			 const struct backup_record *record)
+{
+	char id[ROLE_SHORT_MAX];
+
+	if (!repo_id_equal(&verifying->backup, &damage->snapshot->id)) {
+		verifying->files = 0;
+		verifying->is_broken = false;
+		keep_id(verifying, role_short_id(&damage->snapshot->id, id));
+	}
+	verifying->backup = damage->snapshot->id;
+	if (verifying->is_broken ||
+	    (!damage->directory && backup_verify_is_file(damage, record, BACKUP_METADATA_NAME)))
+		return;
+	verifying->is_broken = true;
+	verifying->broken++;
+}
+
 static void say_damage(void *arg, const struct repo_damage *damage)
 {
 	struct verifying *verifying = arg;
@@ -181,15 +204,11 @@ static void say_damage(void *arg, const struct repo_damage *damage)
 
 	if (verifying->silent)
 		return;
+	count_damage(verifying, damage, &record);
 	if (role_json()) {
 		print_damage_json(damage, &record);
 		return;
 	}
-	if (!repo_id_equal(&verifying->backup, &damage->snapshot->id)) {
-		verifying->files = 0;
-		keep_id(verifying, role_short_id(&damage->snapshot->id, id));
-	}
-	verifying->backup = damage->snapshot->id;
 	if (++verifying->files > FILES_MAX + 1)
 		return;
 	cairn_buf_addf(&text, "backup %s", role_short_id(&damage->snapshot->id, id));
@@ -205,8 +224,8 @@ static void say_damage(void *arg, const struct repo_damage *damage)
 		role_say(&verifying->progress, (const char *)text.data);
 }
 
-static int print_verified(const struct repo_check_stats *stats, uint64_t left,
-			  struct cairn_err *err)
+static int print_verified(const struct verifying *verifying, const struct repo_check_stats *stats,
+			  uint64_t left, struct cairn_err *err)
 {
 	char read[CAIRN_SIZE_TEXT_MAX];
 	struct cairn_json json;
@@ -229,6 +248,8 @@ static int print_verified(const struct repo_check_stats *stats, uint64_t left,
 	cmd_json_field_u64(&json, "faults_left", left);
 	cmd_json_field_u64(&json, "backups", stats->snapshots);
 	cmd_json_field_u64(&json, "backups_damaged", stats->snapshots_damaged);
+	cmd_json_field_u64(&json, "backups_without_description",
+			   verifying->backups - verifying->broken);
 	cmd_json_field_u64(&json, "packs", stats->packs);
 	cmd_json_field_u64(&json, "packs_unknown", stats->packs_unknown);
 	cmd_json_field_u64(&json, "packs_dropped", stats->packs_dropped);
@@ -315,6 +336,27 @@ static int backup_verify_look_again(struct repo *repo, struct verifying *verifyi
 	return rc;
 }
 
+/* The error that names the number of backups of which something is lost. */
+static int say_lost(const struct verifying *verifying, struct cairn_err *err)
+{
+	uint64_t broken = verifying->broken, plain = verifying->backups - broken;
+	const char *which = plain == 1 ? "has lost its" : "have lost their";
+
+	if (plain == 0)
+		return cairn_err_set(err, CAIRN_DATA_LOSS,
+				     "%" PRIu64 " backup%s cannot be restored whole", broken,
+				     backup_verify_plural(broken));
+	if (broken == 0)
+		return cairn_err_set(err, CAIRN_DATA_LOSS,
+				     "%" PRIu64
+				     " backup%s %s description; the data can be restored",
+				     plain, backup_verify_plural(plain), which);
+	return cairn_err_set(err, CAIRN_DATA_LOSS,
+			     "%" PRIu64 " backup%s cannot be restored whole, and %" PRIu64
+			     " %s description",
+			     broken, backup_verify_plural(broken), plain, which);
+}
+
 static int verify_repository(struct repo *repo, struct verifying *verifying,
 			     struct repo_check_options *check, struct cairn_err *err)
 {
@@ -329,13 +371,11 @@ static int verify_repository(struct repo *repo, struct verifying *verifying,
 		rc = backup_verify_look_again(repo, verifying, check, &left, err);
 	role_progress_end(&verifying->progress);
 	if (!rc)
-		rc = print_verified(&stats, left, err);
+		rc = print_verified(verifying, &stats, left, err);
 	if (!rc && left)
 		say_way_out(verifying, check->repair);
 	if (!rc && left && stats.snapshots_damaged)
-		rc = cairn_err_set(
-			err, CAIRN_DATA_LOSS, "%" PRIu64 " backup%s cannot be restored whole",
-			stats.snapshots_damaged, backup_verify_plural(stats.snapshots_damaged));
+		rc = say_lost(verifying, err);
 	else if (!rc && left)
 		rc = cairn_err_set(err, CAIRN_DATA_LOSS, "%" PRIu64 " fault%s found", left,
 				   left == 1 ? " was" : "s were");
