@@ -38,13 +38,16 @@ class ServiceTest(DriverTest):
 
 
     def check_space(self, pools):
-        """One series for each of these pools and kinds and no other, and none is empty."""
+        """One series for each of these pools and kinds and no other, with the size of the pool's own
+        filesystem, and what is free of it. `pools` are directories by name."""
         found = re.findall(r'(?m)^cairn_pool_bytes\{pool="([^"]*)",kind="([^"]*)"\} (\S+)$',
                            self.get("/metrics")[1])
         self.assertEqual(sorted((pool, kind) for pool, kind, _ in found),
                          sorted((pool, kind) for pool in pools for kind in ("free", "total")))
         space = {(pool, kind): float(value) for pool, kind, value in found}
-        for pool in pools:
+        for pool, directory in pools.items():
+            disk = os.statvfs(directory)
+            self.assertEqual(space[pool, "total"], disk.f_blocks * disk.f_frsize)
             self.assertGreater(space[pool, "free"], 0)
             self.assertGreaterEqual(space[pool, "total"], space[pool, "free"])
 
@@ -65,7 +68,7 @@ class Running(ServiceTest):
         self.assertEqual(status, 200)
         self.assertRegex(text, r'cairn_csi_calls_total{method="/csi.v1.Controller/CreateVolume",'
                                r'code="OK"} [1-9]')
-        self.check_space(["default"])
+        self.check_space({"default": self.pool})
         self.assertIn("cairn_csi_call_seconds_bucket", text)
         self.assertRegex(text, r'(?m)^csi_plugin_operations_seconds_count\{driver_name="[^"]+",'
                          r'method_name="/csi.v1.Controller/CreateVolume",grpc_status_code="OK"\} [1-9]')
@@ -192,7 +195,7 @@ class Pools(ServiceTest):
                               capture_output=True, text=True).stdout
 
     def test_a_pool_of_any_name_is_counted_once(self):
-        self.check_space(["default", "other"])
+        self.check_space({"default": self.pool, "other": self.other})
 
     def test_a_parameter_chooses_the_pool(self):
         first, second = self.create(name="first"), self.create(name="second",
