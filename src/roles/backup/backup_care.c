@@ -225,17 +225,13 @@ static void print_forgotten_one(const struct forgetting *f, const struct repo_sn
 	char time[CMD_TIME_TEXT_MAX];
 	struct cairn_json json;
 
-	cairn_json_init(&json, 1, false);
-	cairn_json_object_begin(&json);
-	cmd_json_field_string(&json, "event", "forget");
+	role_event_begin(&json, "forget");
 	cmd_json_field_string(&json, "id", repo_id_format(&snapshot->id, id));
 	cmd_json_field_string(&json, "time", cmd_time_text((uint64_t)snapshot->time_ns, time));
 	cmd_json_field_string(&json, "volume", record.ours ? record.volume : NULL);
 	cmd_json_field_string(&json, "snapshot", record.ours ? record.snapshot : NULL);
 	cmd_json_field_bool(&json, "dry_run", f->options->dry_run);
-	cairn_json_object_end(&json);
-	cairn_json_newline(&json);
-	(void)cairn_json_finish(&json, NULL);
+	(void)role_event_end(&json, NULL);
 }
 
 static void print_unreadable(const struct forgetting *f, const struct repo_id *id)
@@ -249,17 +245,13 @@ static void print_unreadable(const struct forgetting *f, const struct repo_id *i
 			 f->options->dry_run ? "" : ": its file was deleted");
 		return;
 	}
-	cairn_json_init(&json, 1, false);
-	cairn_json_object_begin(&json);
-	cmd_json_field_string(&json, "event", "forget");
+	role_event_begin(&json, "forget");
 	cmd_json_field_string(&json, "id", hex);
 	cmd_json_field_string(&json, "time", NULL);
 	cmd_json_field_string(&json, "volume", NULL);
 	cmd_json_field_string(&json, "snapshot", NULL);
 	cmd_json_field_bool(&json, "dry_run", f->options->dry_run);
-	cairn_json_object_end(&json);
-	cairn_json_newline(&json);
-	(void)cairn_json_finish(&json, NULL);
+	(void)role_event_end(&json, NULL);
 }
 
 static int remove_unreadable(struct forgetting *f, uint64_t *ret_removed, struct cairn_err *err)
@@ -343,9 +335,7 @@ static int print_forgotten(const struct forgetting *f, uint64_t removed,
 		say_pruned(stats);
 		return 0;
 	}
-	cairn_json_init(&json, 1, false);
-	cairn_json_object_begin(&json);
-	cmd_json_field_string(&json, "event", "summary");
+	role_event_begin(&json, "summary");
 	cmd_json_field_u64(&json, "forgotten", removed);
 	cmd_json_field_bool(&json, "dry_run", f->options->dry_run);
 	cmd_json_field_u64(&json, "bytes_freed", stats->bytes_freed);
@@ -354,9 +344,7 @@ static int print_forgotten(const struct forgetting *f, uint64_t removed,
 	cmd_json_field_u64(&json, "packs_put_off", stats->packs_put_off);
 	cmd_json_field_u64(&json, "removed_incomplete", stats->snapshots_late);
 	cmd_json_field_u64(&json, "without_description", stats->files_lacking);
-	cairn_json_object_end(&json);
-	cairn_json_newline(&json);
-	return cairn_json_finish(&json, err);
+	return role_event_end(&json, err);
 }
 
 /* The volume can be restored without the description of its backup. */

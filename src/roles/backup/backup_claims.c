@@ -32,20 +32,11 @@ struct claims_run {
 static void claim_event_begin(const struct claims_run *run, struct cairn_json *json,
 			      const char *event, const char *claim, const char *node)
 {
-	cairn_json_init(json, 1, false);
-	cairn_json_object_begin(json);
-	cmd_json_field_string(json, "event", event);
+	role_event_begin(json, event);
 	cmd_json_field_string(json, "namespace", run->options->device.namespace_name);
 	cmd_json_field_string(json, "claim", claim);
 	if (node)
 		cmd_json_field_string(json, "node", node);
-}
-
-static void claim_event_end(struct cairn_json *json)
-{
-	cairn_json_object_end(json);
-	cairn_json_newline(json);
-	(void)cairn_json_finish(json, NULL);
 }
 
 static void claims_begin(void *arg, const char *claim, const char *node)
@@ -60,7 +51,7 @@ static void claims_begin(void *arg, const char *claim, const char *node)
 		return;
 	}
 	claim_event_begin(run, &json, "begin", claim, node);
-	claim_event_end(&json);
+	(void)role_event_end(&json, NULL);
 }
 
 static void claims_remark(void *arg, const char *claim, const char *text)
@@ -74,7 +65,7 @@ static void claims_remark(void *arg, const char *claim, const char *text)
 	}
 	claim_event_begin(run, &json, "remark", claim, NULL);
 	cmd_json_field_string(&json, "text", text);
-	claim_event_end(&json);
+	(void)role_event_end(&json, NULL);
 }
 
 /* The Job's own summary, with the claim. Without its log only the claim is known. */
@@ -117,7 +108,7 @@ static void print_failure(const struct claims_run *run, const struct cluster_out
 	cmd_json_field_u64(&json, "code", (uint64_t)-outcome->failure->code);
 	cmd_json_field_string(&json, "error", outcome->failure->msg);
 	cmd_json_field_u64(&json, "elapsed_ms", outcome->elapsed_ns / CAIRN_NS_PER_MS);
-	claim_event_end(&json);
+	(void)role_event_end(&json, NULL);
 }
 
 static void print_skipped(const struct claims_run *run, const struct cluster_outcome *outcome)
@@ -130,7 +121,7 @@ static void print_skipped(const struct claims_run *run, const struct cluster_out
 	}
 	claim_event_begin(run, &json, "skipped", outcome->claim, outcome->node);
 	cmd_json_field_string(&json, "reason", outcome->skipped);
-	claim_event_end(&json);
+	(void)role_event_end(&json, NULL);
 }
 
 static void claims_end(void *arg, const struct cluster_outcome *outcome)
@@ -149,35 +140,32 @@ static void claims_end(void *arg, const struct cluster_outcome *outcome)
 
 static void claims_report(const struct claims_run *run)
 {
-	uint64_t elapsed = (cairn_monotonic_ns() - run->begun_ns) / CAIRN_NS_PER_MS;
-	const struct cluster_many_sums *sums = &run->sums;
-	size_t all = sums->made + sums->failed + sums->skipped;
+	const struct role_report report = {
+		.made = run->sums.made,
+		.failed = run->sums.failed,
+		.skipped = run->sums.skipped,
+		.skips = true,
+		.bytes_read = run->bytes_read,
+		.bytes_stored = run->bytes_stored,
+		.elapsed_ms = (cairn_monotonic_ns() - run->begun_ns) / CAIRN_NS_PER_MS,
+	};
+	uint64_t all = report.made + report.failed + report.skipped;
 	char read[CAIRN_SIZE_TEXT_MAX];
 	char stored[CAIRN_SIZE_TEXT_MAX];
 	char time[CMD_DURATION_TEXT_MAX];
-	struct cairn_json json;
 
 	if (all == 0 || (cmd_options.quiet && !role_json()))
 		return;
-	if (!role_json()) {
-		cmd_outf("%zu of %zu claims backed up, %zu failed, %zu skipped: read %s, stored %s "
-			 "in %s\n",
-			 sums->made, all, sums->failed, sums->skipped,
-			 cairn_format_size(run->bytes_read, read),
-			 cairn_format_size(run->bytes_stored, stored),
-			 cmd_duration_text(elapsed, time));
+	if (role_json()) {
+		role_report_event(&report);
 		return;
 	}
-	cairn_json_init(&json, 1, false);
-	cairn_json_object_begin(&json);
-	cmd_json_field_string(&json, "event", "report");
-	cmd_json_field_u64(&json, "backups", sums->made);
-	cmd_json_field_u64(&json, "failed", sums->failed);
-	cmd_json_field_u64(&json, "skipped", sums->skipped);
-	cmd_json_field_u64(&json, "bytes_read", run->bytes_read);
-	cmd_json_field_u64(&json, "bytes_stored", run->bytes_stored);
-	cmd_json_field_u64(&json, "elapsed_ms", elapsed);
-	claim_event_end(&json);
+	cmd_outf("%" PRIu64 " of %" PRIu64 " claims backed up, %" PRIu64 " failed, %" PRIu64
+		 " skipped: read %s, stored %s in %s\n",
+		 report.made, all, report.failed, report.skipped,
+		 cairn_format_size(report.bytes_read, read),
+		 cairn_format_size(report.bytes_stored, stored),
+		 cmd_duration_text(report.elapsed_ms, time));
 }
 
 int role_backup_create_claims(const struct cmd_backup_create *options, struct cairn_err *err)

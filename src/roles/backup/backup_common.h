@@ -92,6 +92,24 @@ int role_metrics_task(const char *path, const char *family, uint64_t begun_ns, i
 /* True when --output asks for JSON of any kind. */
 bool role_json(void);
 
+/* A line of JSON on standard output: {"event": EVENT, and the fields written in between}. */
+struct cairn_json;
+void role_event_begin(struct cairn_json *json, const char *event);
+int role_event_end(struct cairn_json *json, struct cairn_err *err);
+
+/* What a run of several backups did. */
+struct role_report {
+	uint64_t made;
+	uint64_t failed;
+	uint64_t skipped;
+	uint64_t bytes_read;
+	uint64_t bytes_stored;
+	uint64_t elapsed_ms;
+	bool skips; /* this kind of run can skip items, so the event has that number */
+};
+
+void role_report_event(const struct role_report *report);
+
 /* The commands. */
 int role_backup_init(const struct cmd_backup_init *options, struct cairn_err *err);
 int role_backup_create(const struct cmd_backup_create *options, struct cairn_err *err);

@@ -116,15 +116,11 @@ static int backup_copy_print(const struct copying *copying, struct cairn_err *er
 				 copying->there == 1 ? "was" : "were");
 		return 0;
 	}
-	cairn_json_init(&json, 1, false);
-	cairn_json_object_begin(&json);
-	cmd_json_field_string(&json, "event", "summary");
+	role_event_begin(&json, "summary");
 	cmd_json_field_u64(&json, "copied", copying->copied);
 	cmd_json_field_u64(&json, "there", copying->there);
 	cmd_json_field_u64(&json, "bytes_copied", copying->bytes);
-	cairn_json_object_end(&json);
-	cairn_json_newline(&json);
-	return cairn_json_finish(&json, err);
+	return role_event_end(&json, err);
 }
 
 int role_backup_copy(const struct cmd_backup_copy *options, struct cairn_err *err)

@@ -38,9 +38,7 @@ static int backup_create_print_json(const struct backup_source *source,
 	char parent[REPO_ID_TEXT_MAX];
 	struct cairn_json json;
 
-	cairn_json_init(&json, 1, false);
-	cairn_json_object_begin(&json);
-	cmd_json_field_string(&json, "event", "summary");
+	role_event_begin(&json, "summary");
 	cmd_json_field_string(&json, "id", repo_id_format(&result->id, id));
 	cmd_json_field_string(&json, "volume", source->volume_name);
 	cmd_json_field_string(&json, "volume_id", source->volume_id);
@@ -60,9 +58,7 @@ static int backup_create_print_json(const struct backup_source *source,
 	cmd_json_field_u64(&json, "chunks", result->chunks);
 	cmd_json_field_u64(&json, "chunks_new", result->chunks_new);
 	cmd_json_field_u64(&json, "elapsed_ms", elapsed_ns / CAIRN_NS_PER_MS);
-	cairn_json_object_end(&json);
-	cairn_json_newline(&json);
-	return cairn_json_finish(&json, err);
+	return role_event_end(&json, err);
 }
 
 static void backup_create_print_text(const struct backup_source *source,

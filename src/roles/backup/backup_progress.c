@@ -23,11 +23,6 @@
 #define BAR_CELLS      24U
 #define LINE_MAX_BYTES 200
 
-bool role_json(void)
-{
-	return cmd_options.output != CMD_OUTPUT_TABLE;
-}
-
 /* Seconds that are left at the rate so far. */
 static uint64_t backup_progress_left(uint64_t done, uint64_t total, uint64_t elapsed_ns)
 {
@@ -81,18 +76,14 @@ static void backup_progress_event(const struct role_progress *progress, uint64_t
 {
 	struct cairn_json json;
 
-	cairn_json_init(&json, STDOUT_FILENO, false);
-	cairn_json_object_begin(&json);
-	cmd_json_field_string(&json, "event", "progress");
+	role_event_begin(&json, "progress");
 	cmd_json_field_string(&json, "step", progress->step);
 	cmd_json_field_u64(&json, progress->counts ? "done" : "bytes_done", done);
 	cmd_json_field_u64(&json, progress->counts ? "total" : "bytes_total", total);
 	if (!progress->counts)
 		cmd_json_field_u64(&json, "bytes_per_second", rate_of(done, elapsed));
 	cmd_json_field_u64(&json, "seconds_remaining", backup_progress_left(done, total, elapsed));
-	cairn_json_object_end(&json);
-	cairn_json_newline(&json);
-	(void)cairn_json_finish(&json, NULL);
+	(void)role_event_end(&json, NULL);
 }
 
 static void backup_progress_show(struct role_progress *progress, const char *step, uint64_t done,
@@ -172,11 +163,7 @@ void role_say(void *arg, const char *text)
 		cmd_note("%s", text);
 		return;
 	}
-	cairn_json_init(&json, STDOUT_FILENO, false);
-	cairn_json_object_begin(&json);
-	cmd_json_field_string(&json, "event", "remark");
+	role_event_begin(&json, "remark");
 	cmd_json_field_string(&json, "text", text);
-	cairn_json_object_end(&json);
-	cairn_json_newline(&json);
-	(void)cairn_json_finish(&json, NULL);
+	(void)role_event_end(&json, NULL);
 }

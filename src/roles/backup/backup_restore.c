@@ -210,9 +210,7 @@ static int backup_restore_print(const struct restoring *r, uint64_t elapsed_ns,
 		print_subject(r, id);
 		return 0;
 	}
-	cairn_json_init(&json, 1, false);
-	cairn_json_object_begin(&json);
-	cmd_json_field_string(&json, "event", "summary");
+	role_event_begin(&json, "summary");
 	cmd_json_field_string(&json, "id", id);
 	cmd_json_field_string(&json, "volume", record.ours ? record.volume : NULL);
 	cmd_json_field_string(&json, "volume_id", record.ours ? record.volume_id : NULL);
@@ -226,9 +224,7 @@ static int backup_restore_print(const struct restoring *r, uint64_t elapsed_ns,
 	cmd_json_field_u64(&json, "bytes_kept", r->result.bytes_kept);
 	cmd_json_field_bool(&json, "verified", r->options->verify);
 	cmd_json_field_u64(&json, "elapsed_ms", elapsed_ns / CAIRN_NS_PER_MS);
-	cairn_json_object_end(&json);
-	cairn_json_newline(&json);
-	return cairn_json_finish(&json, err);
+	return role_event_end(&json, err);
 }
 
 int role_backup_restore(const struct cmd_backup_restore *options, struct cairn_err *err)

@@ -99,30 +99,21 @@ static void say_failure(const struct role_item *item)
 		cmd_note("%s is not backed up: %s", item->name, item->failure.msg);
 		return;
 	}
-	cairn_json_init(&json, 1, false);
-	cairn_json_object_begin(&json);
-	cmd_json_field_string(&json, "event", "failure");
+	role_event_begin(&json, "failure");
 	cmd_json_field_string(&json, "volume", item->recorded ? item->recorded : item->name);
 	cmd_json_field_u64(&json, "code", (uint64_t)-item->failure.code);
 	cmd_json_field_string(&json, "error", item->failure.msg);
-	cairn_json_object_end(&json);
-	cairn_json_newline(&json);
-	(void)cairn_json_finish(&json, NULL);
+	(void)role_event_end(&json, NULL);
 }
 
-struct sums {
-	uint64_t made;
-	uint64_t failed;
-	uint64_t bytes_read;
-	uint64_t bytes_stored;
-};
-
-static struct sums sum_up(const struct role_run *run)
+static struct role_report sum_up(const struct running *r)
 {
-	struct sums sums = {0};
+	struct role_report sums = {
+		.elapsed_ms = (cairn_monotonic_ns() - r->begun_ns) / CAIRN_NS_PER_MS,
+	};
 
-	for (size_t i = 0; i < run->n; i++) {
-		const struct role_item *item = &run->items[i];
+	for (size_t i = 0; i < r->run.n; i++) {
+		const struct role_item *item = &r->run.items[i];
 
 		sums.failed += item->failure.code != 0;
 		sums.made += item->failure.code == 0;
@@ -132,34 +123,20 @@ static struct sums sum_up(const struct role_run *run)
 	return sums;
 }
 
-static void backup_run_report(const struct running *r, const struct sums *sums)
+static void backup_run_report(const struct role_run *run, const struct role_report *sums)
 {
-	uint64_t elapsed = (cairn_monotonic_ns() - r->begun_ns) / CAIRN_NS_PER_MS;
 	char read[CAIRN_SIZE_TEXT_MAX];
 	char stored[CAIRN_SIZE_TEXT_MAX];
 	char time[CMD_DURATION_TEXT_MAX];
-	struct cairn_json json;
 
-	if (!role_json()) {
-		if (!cmd_options.quiet && is_many(&r->run))
-			cmd_outf("%llu of %zu backups made: read %s, stored %s in %s\n",
-				 (unsigned long long)sums->made, r->run.n,
-				 cairn_format_size(sums->bytes_read, read),
-				 cairn_format_size(sums->bytes_stored, stored),
-				 cmd_duration_text(elapsed, time));
-		return;
-	}
-	cairn_json_init(&json, 1, false);
-	cairn_json_object_begin(&json);
-	cmd_json_field_string(&json, "event", "report");
-	cmd_json_field_u64(&json, "backups", sums->made);
-	cmd_json_field_u64(&json, "failed", sums->failed);
-	cmd_json_field_u64(&json, "bytes_read", sums->bytes_read);
-	cmd_json_field_u64(&json, "bytes_stored", sums->bytes_stored);
-	cmd_json_field_u64(&json, "elapsed_ms", elapsed);
-	cairn_json_object_end(&json);
-	cairn_json_newline(&json);
-	(void)cairn_json_finish(&json, NULL);
+	if (role_json())
+		role_report_event(sums);
+	else if (!cmd_options.quiet && is_many(run))
+		cmd_outf("%llu of %zu backups made: read %s, stored %s in %s\n",
+			 (unsigned long long)sums->made, run->n,
+			 cairn_format_size(sums->bytes_read, read),
+			 cairn_format_size(sums->bytes_stored, stored),
+			 cmd_duration_text(sums->elapsed_ms, time));
 }
 
 /* Backups whose result could not be printed are reported as an error too, because a program
@@ -187,19 +164,16 @@ static void say_protected(const struct repo_protection *found)
 				 until, (unsigned long long)found->files);
 		return;
 	}
-	cairn_json_init(&json, 1, false);
-	cairn_json_object_begin(&json);
-	cmd_json_field_string(&json, "event", "protection");
+	role_event_begin(&json, "protection");
 	cmd_json_field_string(&json, "until", until);
 	cmd_json_field_u64(&json, "renewed", found->files);
-	cairn_json_object_end(&json);
-	cairn_json_newline(&json);
-	(void)cairn_json_finish(&json, NULL);
+	(void)role_event_end(&json, NULL);
 }
 
 /* Extends the protection of old files: new backups refer to them, and their protection
  * would end before that of the new files. */
-static int backup_run_protect(struct running *r, const struct sums *sums, struct cairn_err *err)
+static int backup_run_protect(struct running *r, const struct role_report *sums,
+			      struct cairn_err *err)
 {
 	uint64_t days = r->run.options->repository->object_lock;
 	struct repo_protection found = {0};
@@ -227,7 +201,7 @@ static int backup_run_protect(struct running *r, const struct sums *sums, struct
 }
 
 /* The run returns its first failure. */
-static int backup_run_conclude(const struct role_run *run, const struct sums *sums,
+static int backup_run_conclude(const struct role_run *run, const struct role_report *sums,
 			       struct cairn_err *err)
 {
 	const struct role_item *item = run->items;
@@ -285,7 +259,7 @@ static int find_items(struct role_run *run, struct cairn_err *err)
 static int run_all(struct running *r, struct cairn_err *err)
 {
 	struct cairn_err why = {0};
-	struct sums sums;
+	struct role_report sums;
 	int unprotected;
 	int rc = find_items(&r->run, err);
 
@@ -297,9 +271,9 @@ static int run_all(struct running *r, struct cairn_err *err)
 	if (rc)
 		return rc;
 	make_all(r);
-	sums = sum_up(&r->run);
+	sums = sum_up(r);
 	if (is_many(&r->run) || *r->run.items[0].volume)
-		backup_run_report(r, &sums);
+		backup_run_report(&r->run, &sums);
 	unprotected = backup_run_protect(r, &sums, &why);
 	r->run.unprotected = unprotected != 0;
 	rc = backup_run_conclude(&r->run, &sums, err);

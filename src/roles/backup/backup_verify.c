@@ -122,9 +122,7 @@ static void print_damage_json(const struct repo_damage *damage, const struct bac
 	char id[REPO_ID_TEXT_MAX];
 	struct cairn_json json;
 
-	cairn_json_init(&json, 1, false);
-	cairn_json_object_begin(&json);
-	cmd_json_field_string(&json, "event", "damage");
+	role_event_begin(&json, "damage");
 	cmd_json_field_string(&json, "id", repo_id_format(&damage->snapshot->id, id));
 	cmd_json_field_string(&json, "volume", record->ours ? record->volume : NULL);
 	cmd_json_field_string(&json, "snapshot", record->ours ? record->snapshot : NULL);
@@ -143,9 +141,7 @@ static void print_damage_json(const struct repo_damage *damage, const struct bac
 	cairn_json_array_end(&json);
 	cmd_json_field_u64(&json, "more_ranges", damage->more_ranges);
 	cmd_json_field_bool(&json, "ranges_unknown", damage->unknown);
-	cairn_json_object_end(&json);
-	cairn_json_newline(&json);
-	(void)cairn_json_finish(&json, NULL);
+	(void)role_event_end(&json, NULL);
 }
 
 /* Keeps the ids of damaged backups for the command that removes them. */
@@ -241,9 +237,7 @@ static int print_verified(const struct verifying *verifying, const struct repo_c
 				 backup_verify_plural(stats->problems));
 		return 0;
 	}
-	cairn_json_init(&json, 1, false);
-	cairn_json_object_begin(&json);
-	cmd_json_field_string(&json, "event", "summary");
+	role_event_begin(&json, "summary");
 	cmd_json_field_u64(&json, "faults", stats->problems);
 	cmd_json_field_u64(&json, "faults_left", left);
 	cmd_json_field_u64(&json, "backups", stats->snapshots);
@@ -257,9 +251,7 @@ static int print_verified(const struct verifying *verifying, const struct repo_c
 	cmd_json_field_u64(&json, "chunks_saved", stats->blobs_saved);
 	cmd_json_field_u64(&json, "chunks_lost", stats->blobs_lost);
 	cmd_json_field_u64(&json, "bytes_read", stats->bytes_read);
-	cairn_json_object_end(&json);
-	cairn_json_newline(&json);
-	return cairn_json_finish(&json, err);
+	return role_event_end(&json, err);
 }
 
 /* Packs that no index named and whose bytes were not whole. */
@@ -399,15 +391,11 @@ static int say_protection(struct repo *repo, struct cairn_err *err)
 				 found.until ? ", at least until " : "", found.until ? until : "");
 		return 0;
 	}
-	cairn_json_init(&json, 1, false);
-	cairn_json_object_begin(&json);
-	cmd_json_field_string(&json, "event", "protection");
+	role_event_begin(&json, "protection");
 	cmd_json_field_u64(&json, "files", found.files);
 	cmd_json_field_u64(&json, "unprotected", found.open);
 	cmd_json_field_string(&json, "until", found.until ? until : NULL);
-	cairn_json_object_end(&json);
-	cairn_json_newline(&json);
-	return cairn_json_finish(&json, err);
+	return role_event_end(&json, err);
 }
 
 int role_backup_verify(const struct cmd_backup_verify *options, struct cairn_err *err)
