@@ -298,7 +298,22 @@ class FullTest(CliTest):
 
 
 class Copy(FullTest):
-    pass
+    def test_a_copy_of_the_pool_allocates_its_reserve_again(self):
+        """Programs that copy files leave holes for zeros, which reserve nothing."""
+        self.prepare()
+        copy = self.disk / "copy"
+        subprocess.run(["cp", "-a", "--sparse=always", self.pool, copy], check=True)
+        shutil.rmtree(self.pool)
+        copy.rename(self.pool)
+        reserve = self.pool / "reserve"
+        self.assertLess(reserve.stat().st_blocks * 512, reserve.stat().st_size)
+        self.cairn("snapshot", "create", "data@more")
+        self.assertGreaterEqual(reserve.stat().st_blocks * 512, reserve.stat().st_size)
+        fill(self.disk)
+        for snapshot in self.items("snapshot"):
+            self.cairn("snapshot", "delete", snapshot["id"])
+            fill(self.disk)
+        self.delete_volumes()
 
 
 class Btrfs(FullTest):

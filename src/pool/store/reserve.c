@@ -24,6 +24,9 @@
 /* At most this fraction of a small filesystem. */
 #define SHARE 64U
 
+/* The unit of st_blocks. */
+#define STAT_BLOCK 512U
+
 /* The reserve grows by multiples of this. */
 #define REFILL_STEP (64U << 10)
 
@@ -130,6 +133,14 @@ struct state {
 	uint64_t want, have, free_bytes;
 };
 
+/* A program that copies the pool may leave a hole, as it does for any file of zeros. */
+static uint64_t reserve_allocated(const struct stat *st)
+{
+	uint64_t size = (uint64_t)st->st_size, blocks = (uint64_t)st->st_blocks * STAT_BLOCK;
+
+	return blocks < size ? blocks : size;
+}
+
 static int reserve_look(int dir_fd, struct state *ret, struct cairn_err *err)
 {
 	struct statvfs fs;
@@ -143,7 +154,7 @@ static int reserve_look(int dir_fd, struct state *ret, struct cairn_err *err)
 	};
 	if (fstatat(dir_fd, POOL_RESERVE_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    S_ISREG(st.st_mode))
-		ret->have = (uint64_t)st.st_size;
+		ret->have = reserve_allocated(&st);
 	return 0;
 }
 
