@@ -341,6 +341,21 @@ class Story(DiffsnapTest):
         page = self.https.get(f"/default/strict?maxEntries={2**64 - 1}", self.token)
         self.assertIsNone(page["NextOffset"])
 
+    def test_the_page_after_the_last_is_not_the_first(self):
+        """A client that sends what it was given, until nothing comes, comes to an end."""
+        self.make("looped", "data-2", "data-1", startOffset="4096")
+        self.assertIsNone(self.https.get("/default/looped", self.token)["NextOffset"])
+        for path in ("/default/looped?", "/namespaces/default/diff?target=data-2&"):
+            for after in ("NextOffset=", "startOffset", "nextOffset=null", "NextOffset=None",
+                          "StartOffset=+", "nextOffset=%00"):
+                status, text, _ = self.https.ask(path + after, self.token)
+                self.assertEqual(status, 400, after)
+                self.assertNotIn("ChangeBlockList", text)
+        status, text, _ = self.https.ask("/namespaces/default/diff?base=&target=data-2",
+                                         self.token)
+        self.assertEqual(status, 400, "an empty base is not all blocks")
+        self.assertIn("base is empty", json.loads(text)["error"])
+
     def test_it_counts(self):
         self.make("counted", "data-2", "data-1")
         self.https.get("/default/counted", self.token)

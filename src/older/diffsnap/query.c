@@ -75,7 +75,7 @@ static const struct {
 
 static enum field field_of(const char *name, bool direct)
 {
-	if (direct && strncmp(name, PARAMETER_PREFIX, strlen(PARAMETER_PREFIX)) == 0)
+	if (direct && strncasecmp(name, PARAMETER_PREFIX, strlen(PARAMETER_PREFIX)) == 0)
 		return FIELD_PARAMETER;
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
 		if (strcasecmp(name, fields[i].name) == 0 && (direct || !fields[i].direct))
@@ -122,12 +122,6 @@ static int take_parameter(const char *item, const char *name, struct diffsnap_qu
 	return 0;
 }
 
-static int take_optional_name(const char *value, const char *what, char out[DIFFSNAP_NAME_MAX + 1],
-			      struct cairn_err *err)
-{
-	return value[0] ? take_name(value, strlen(value), what, out, err) : 0;
-}
-
 static int take_text(const char *value, const char *what, char out[DIFFSNAP_TEXT_MAX + 1],
 		     struct cairn_err *err)
 {
@@ -144,10 +138,10 @@ static int query_take_field(enum field field, const char *name, const char *valu
 {
 	switch (field) {
 	case FIELD_START:
-		ret->has_start = value[0] != '\0';
+		ret->has_start = true;
 		return take_text(value, name, ret->start_offset, err);
 	case FIELD_MAX_ENTRIES:
-		if (value[0] && cairn_parse_u64(value, &ret->max_entries, NULL) != 0)
+		if (cairn_parse_u64(value, &ret->max_entries, NULL) != 0)
 			return cairn_err_set(err, CAIRN_INVALID, "%s is not a number", name);
 		return 0;
 	case FIELD_NAMES:
@@ -157,9 +151,9 @@ static int query_take_field(enum field field, const char *name, const char *valu
 					     name);
 		return 0;
 	case FIELD_BASE:
-		return take_optional_name(value, name, ret->base, err);
+		return take_name(value, strlen(value), name, ret->base, err);
 	case FIELD_TARGET:
-		return take_optional_name(value, name, ret->target, err);
+		return take_name(value, strlen(value), name, ret->target, err);
 	case FIELD_VOLUME_ID:
 		return take_text(value, name, ret->volume_id, err);
 	case FIELD_MODE:
@@ -170,6 +164,18 @@ static int query_take_field(enum field field, const char *name, const char *valu
 		break;
 	}
 	return cairn_err_set(err, CAIRN_INVALID, "there is no query parameter '%.64s' here", name);
+}
+
+/* A client that sends the null of the last page as an empty offset would read the first page
+ * again, and one whose base is an empty variable would take all blocks for the changed ones. */
+static int query_refuse_empty(enum field field, const char *name, struct cairn_err *err)
+{
+	if (field == FIELD_START)
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "%s is empty: there is no page after the last; leave it out "
+				     "to begin with the first",
+				     name);
+	return cairn_err_set(err, CAIRN_INVALID, "%s is empty; leave it out", name);
 }
 
 /* `seen` has a bit for each field that was given. */
@@ -194,6 +200,8 @@ static int query_take_item(const char *item, size_t name_len, unsigned *seen,
 		*seen |= 1U << field;
 		if (!net_http_query_get(item, name, value, sizeof(value)))
 			return cairn_err_set(err, CAIRN_INVALID, "%s is too long or broken", name);
+		if (!value[0])
+			return query_refuse_empty(field, name, err);
 	}
 	return query_take_field(field, name, value, ret, err);
 }

@@ -8,9 +8,10 @@
  *
  * both with startOffset, maxEntries and fieldNames; the second also with volumeId, mode and
  * parameters.KEY. nextOffset is startOffset, and the names of the object's fields
- * (baseVolumeSnapshotName) are base and target. Names may have any case; a name that is not
- * known and one that is given twice are refused, because a client whose misspelt offset
- * was ignored would read the first page again and again. Text in, a struct out.
+ * (baseVolumeSnapshotName) are base and target. Names may have any case, except KEY; a name that
+ * is not known, one that is given twice and one without a value are refused, because a client
+ * whose misspelt or empty offset was ignored would read the first page again and again. Only
+ * the value of a KEY, which is the driver's, may be empty. Text in, a struct out.
  */
 #ifndef CAIRN_DIFFSNAP_QUERY_H
 #define CAIRN_DIFFSNAP_QUERY_H
@@ -51,8 +52,8 @@ struct diffsnap_query {
  *
  * CAIRN_NOT_FOUND  no such path
  * CAIRN_INVALID    an invalid Kubernetes name, a missing target,
- *                  an invalid number, an unknown parameter, one that is given twice,
- *                  or too many parameters
+ *                  an invalid number, an unknown parameter, one that is given twice
+ *                  or is empty, or too many parameters
  */
 int diffsnap_query_parse(const char *path, const char *query, struct diffsnap_query *ret,
 			 struct cairn_err *err);

@@ -23,7 +23,6 @@ static void paths_say_what_is_wanted(void **state)
 	} cases[] = {
 		{"/a/b", "", "a", "b", "", "", "", 0, false},
 		{"/a/b", "startOffset=4096&maxEntries=7", "a", "b", "", "", "4096", 7, false},
-		{"/a/b", "startOffset=", "a", "b", "", "", "", 0, false},
 		{"/a/b", "NextOffset=8192&MAXENTRIES=3", "a", "b", "", "", "8192", 3, false},
 		{"/a/b", "nextoffset=9&", "a", "b", "", "", "9", 0, false},
 		{"/a/b", "&StartOffset=9", "a", "b", "", "", "9", 0, false},
@@ -79,6 +78,11 @@ static void other_paths_are_refused(void **state)
 		{"/a/b", "start=1", CAIRN_INVALID},
 		{"/a/b", "=1", CAIRN_INVALID},
 		{"/a/b", "startOffset=1&nextOffset=1", CAIRN_INVALID},
+		{"/a/b", "startOffset=", CAIRN_INVALID},
+		{"/a/b", "NextOffset", CAIRN_INVALID},
+		{"/a/b", "maxEntries=", CAIRN_INVALID},
+		{"/a/b", "next%4fffset=1", CAIRN_INVALID},
+		{"/a/b", "startOffset=1%00", CAIRN_INVALID},
 		{"/a/b", "maxEntries=1&MaxEntries=1", CAIRN_INVALID},
 		{"/a/b", "fieldNames=x", CAIRN_INVALID},
 		{"/a/b", "maxEntries=18446744073709551616", CAIRN_INVALID},
@@ -86,6 +90,11 @@ static void other_paths_are_refused(void **state)
 		{"/namespaces/a/diff", "base=b&baseVolumeSnapshotName=b&target=t", CAIRN_INVALID},
 		{"/namespaces/a/diff", "", CAIRN_INVALID},
 		{"/namespaces/a/diff", "base=b", CAIRN_INVALID},
+		{"/namespaces/a/diff", "base=&target=t", CAIRN_INVALID},
+		{"/namespaces/a/diff", "base=b&target=", CAIRN_INVALID},
+		{"/namespaces/a/diff", "target=t&mode=", CAIRN_INVALID},
+		{"/namespaces/a/diff", "target=t&volumeId", CAIRN_INVALID},
+		{"/namespaces/a/diff", "target=t&parameters.a=1&Parameters.a=2", CAIRN_INVALID},
 		{"/namespaces/a/diff", "target=T", CAIRN_INVALID},
 		{"/namespaces/a/diff", "target=t&base=../x", CAIRN_INVALID},
 		{"/namespaces/a/b/diff", "target=t", CAIRN_INVALID},
@@ -114,6 +123,8 @@ static void a_refused_parameter_is_named(void **state)
 		{"target=s2&nextOffest=1", "'nextOffest'"},
 		{"target=s2&Target=s2", "Target is given twice"},
 		{"target=s2&parameters.a=1&parameters.a=1", "parameters.a is given twice"},
+		{"target=s2&NextOffset=", "NextOffset is empty: there is no page after the last"},
+		{"target=s2&base=", "base is empty"},
 	};
 
 	(void)state;
