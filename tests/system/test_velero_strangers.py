@@ -117,6 +117,75 @@ class VeleroStrangersTest(ManagerTest):
         self.wait(ended, "it has failed and is cleaned up")
         self.assertEqual(self.snapshots(), ["kept"])
 
+    def cut(self, name, source=None, labels=None):
+        """A VolumeSnapshot that Velero cut for Backup b1, with its content."""
+        made = self.kube.put(f"{SNAPSHOTS}/namespaces/shop/volumesnapshots", {
+            "metadata": {"name": name, "labels": {"velero.io/backup-name": "b1"}},
+            "spec": {"source": source or {"persistentVolumeClaimName": "data"}},
+            "status": {"boundVolumeSnapshotContentName": f"content-{name}"}})
+        self.kube.put(f"{SNAPSHOTS}/volumesnapshotcontents", {
+            "metadata": {"name": f"content-{name}", "labels": labels or {}},
+            "spec": {"driver": "d.io", "deletionPolicy": "Retain",
+                     "source": {"snapshotHandle": "h"} if source else {"volumeHandle": "v"},
+                     "volumeSnapshotRef": {"namespace": "shop", "name": name,
+                                           "uid": made["metadata"]["uid"]}},
+            "status": {"snapshotHandle": f"h-{name}"}})
+
+    def moved_by(self, uid, *names):
+        """DataUploads of Backup b1, one for each snapshot."""
+        for name in names:
+            self.kube.put(UPLOADS, {
+                "metadata": {"name": name, "ownerReferences": [
+                    {"kind": "Backup", "name": "b1", "uid": uid}]},
+                "spec": {"datamover": "cairn", "snapshotType": "CSI", "sourcePVC": "data",
+                         "sourceNamespace": "shop", "backupStorageLocation": "default",
+                         "csiSnapshot": {"volumeSnapshot": name}, "operationTimeout": "1h"}})
+
+    def wait_failed(self, text):
+        def ended():
+            return all(upload.get("status", {}).get("phase") == "Failed"
+                       and not upload["metadata"].get("finalizers")
+                       for upload in self.kube.list(UPLOADS))
+        self.wait(ended, "they have failed and are cleaned up")
+        for upload in self.kube.list(UPLOADS):
+            self.assertIn(text, upload["status"]["message"])
+
+    def policies(self):
+        return {item["metadata"]["name"]: item["spec"]["deletionPolicy"]
+                for item in self.kube.list(f"{SNAPSHOTS}/volumesnapshotcontents")}
+
+    def test_what_velero_cut_goes_when_the_claim_was_deleted_in_mid_backup(self):
+        owner = self.backup(moves=True)
+        self.cut("cut")
+        self.cut("imported", {"volumeSnapshotContentName": "content-imported"})
+        self.cut("kept", labels={"cairn.csi.dev/velero": "item-action"})
+        self.moved_by(owner["metadata"]["uid"], "cut", "imported", "kept")
+        self.start_manager()
+        self.wait_failed("there is no PersistentVolumeClaim 'shop/data'")
+        self.assertEqual(set(self.snapshots()), {"imported", "kept"})
+        self.assertEqual(self.policies(), {"content-cut": "Delete", "content-imported": "Retain",
+                                           "content-kept": "Retain"})
+
+    def test_what_velero_cut_goes_when_the_backup_was_deleted_in_mid_backup(self):
+        self.cut("cut")
+        self.cut("imported", {"volumeSnapshotContentName": "content-imported"})
+        self.cut("kept", labels={"cairn.csi.dev/velero": "item-action"})
+        self.moved_by("gone", "cut", "imported", "kept")
+        self.start_manager()
+        self.wait_failed("there is no Backup 'velero/b1'")
+        self.assertEqual(set(self.snapshots()), {"imported", "kept"})
+        self.assertEqual(self.policies(), {"content-cut": "Delete", "content-imported": "Retain",
+                                           "content-kept": "Retain"})
+
+    def test_what_another_backup_of_the_name_cut_stays(self):
+        self.backup(moves=True)
+        self.cut("cut")
+        self.moved_by("another", "cut")
+        self.start_manager()
+        self.wait_failed("Backup 'b1' is another one")
+        self.assertEqual(self.snapshots(), ["cut"])
+        self.assertEqual(self.policies(), {"content-cut": "Retain"})
+
     def test_an_upload_whose_location_was_changed_meanwhile_fails(self):
         """Its data would be where the BackupStorageLocation no longer points to."""
         owner = self.backup()

@@ -36,7 +36,7 @@ class ManagerTest(RolesTest):
                    "--no-leader-elect", *words)
         self.said("manager", '"leading"')
 
-    def backup(self, name="b1", phase="Completed", stored=True, **files):
+    def backup(self, name="b1", phase="Completed", stored=True, moves=False, **files):
         """A Backup, and its files in the store."""
         if stored:
             (self.backups / name).mkdir()
@@ -45,7 +45,8 @@ class ManagerTest(RolesTest):
             text = gzip.compress(json.dumps(value).encode())
             (self.backups / name / f"{name}-{key}.json.gz").write_bytes(text)
         return self.kube.put(f"{VELERO}/backups", {
-            "metadata": {"name": name}, "spec": {"storageLocation": "default"},
+            "metadata": {"name": name},
+            "spec": {"storageLocation": "default", "snapshotMoveData": moves},
             "status": {"phase": phase}})
 
     def set_phase(self, plural, name, phase):

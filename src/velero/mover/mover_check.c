@@ -126,6 +126,63 @@ int mover_check_upload(struct mover_job *job, const struct mover_upload *upload,
 	return rc;
 }
 
+/* --- what an upload leaves --- */
+
+/* Only the API server's answer that there is no such Backup means that it is gone. */
+static int leftover_of_backup(struct mover_job *job, const struct mover_upload *upload, bool *ret,
+			      struct cairn_err *err)
+{
+	kube_auto_json json_t *backup = NULL;
+	int rc = mover_get(job, &velero_backups, upload->ns, upload->backup, &backup, err);
+
+	*ret = rc == CAIRN_NOT_FOUND || (!rc && check_same(kube_uid(backup), upload->backup_uid) &&
+					 kube_is(backup, "spec", "snapshotMoveData"));
+	return rc == CAIRN_NOT_FOUND ? 0 : rc;
+}
+
+/* A snapshot with a role is a backup of the plugin's; one that was not cut of a claim is imported. */
+static int leftover_is_cut(const struct mover_upload *upload, const struct mover_found *found,
+			   bool *ret, struct cairn_err *err)
+{
+	char label[VELERO_LABEL_VALUE_MAX];
+	int rc = velero_label_value(upload->backup, label, err);
+
+	if (rc)
+		return rc;
+	*ret = check_same(kube_label(found->snapshot, VELERO_LABEL_BACKUP), label) &&
+	       check_same(kube_str(found->snapshot, "spec", "source", "persistentVolumeClaimName"),
+			  upload->claim) &&
+	       !kube_label(found->snapshot, VELERO_LABEL_ROLE);
+	if (found->content)
+		*ret = *ret && !kube_label(found->content, VELERO_LABEL_ROLE) &&
+		       kube_str(found->content, "spec", "source", "volumeHandle") &&
+		       check_same(kube_str(found->content, "spec", "volumeSnapshotRef", "uid"),
+				  kube_uid(found->snapshot));
+	return 0;
+}
+
+int mover_check_leftover(struct mover_job *job, const struct mover_upload *upload,
+			 struct mover_found *ret, bool *ret_left, struct cairn_err *err)
+{
+	const char *content;
+	int rc = mover_get(job, &kube_volumesnapshots, upload->source_ns, upload->snapshot,
+			   &ret->snapshot, err);
+
+	*ret_left = false;
+	if (rc)
+		return rc == CAIRN_NOT_FOUND ? 0 : rc;
+	content = kube_str(ret->snapshot, "status", "boundVolumeSnapshotContentName");
+	if (content)
+		rc = mover_get(job, &kube_volumesnapshotcontents, NULL, content, &ret->content,
+			       err);
+	if (rc && rc != CAIRN_NOT_FOUND)
+		return rc;
+	rc = leftover_is_cut(upload, ret, ret_left, err);
+	return rc || !*ret_left ? rc : leftover_of_backup(job, upload, ret_left, err);
+}
+
+/* --- downloads --- */
+
 /* A volume of the volume snapshotter is restored to a claim in Velero's namespace first. */
 static bool check_is_own(const struct mover_job *job, const struct mover_download *download)
 {

@@ -116,6 +116,11 @@ void mover_found_done(struct mover_found *found);
 int mover_check_upload(struct mover_job *job, const struct mover_upload *upload,
 		       struct mover_found *ret, bool *ret_ready, struct cairn_err *err);
 
+/* *ret_left is true if the snapshot that the upload names was cut for its Backup and nothing else
+ * needs it. The claim may be gone, and the Backup. *ret has the snapshot and its content. */
+int mover_check_leftover(struct mover_job *job, const struct mover_upload *upload,
+			 struct mover_found *ret, bool *ret_left, struct cairn_err *err);
+
 /* That the Restore exists and restores the source namespace to the target's. */
 int mover_check_restore(struct mover_job *job, const struct mover_download *download,
 			struct cairn_err *err);

@@ -307,16 +307,12 @@ static int upload_drop_source(struct mover_job *job, const struct mover_upload *
 			      struct cairn_err *err)
 {
 	cairn_cleanup(mover_found_done) struct mover_found found = {0};
-	struct cairn_err why = {0};
-	bool ready = false;
+	bool left = false;
 	bool gone = true;
-	int rc = upload->keep ? CAIRN_PRECONDITION
-			      : mover_check_upload(job, upload, &found, &ready, &why);
+	int rc = upload->keep ? 0 : mover_check_leftover(job, upload, &found, &left, err);
 
-	if (rc == CAIRN_PRECONDITION || rc == CAIRN_INVALID)
-		return 0; /* gone, or not ours to delete */
-	if (rc)
-		return cairn_err_set(err, rc, "%s", why.msg);
+	if (rc || !left)
+		return rc;
 	if (found.content)
 		rc = mover_patch(job, &kube_volumesnapshotcontents, NULL, kube_name(found.content),
 				 json_pack("{s:{s:s}}", "spec", "deletionPolicy", "Delete"), true,
