@@ -10,6 +10,10 @@ from fakekube import now
 from veleromanager import DEPLOYED, GROUPS, OLDER, SNAPSHOTS, VELERO, ManagerTest
 
 UPLOADS = "/apis/velero.io/v2alpha1/namespaces/velero/datauploads"
+DOWNLOADS = "/apis/velero.io/v2alpha1/namespaces/velero/datadownloads"
+CLAIMS = "/api/v1/namespaces/velero/persistentvolumeclaims"
+VOLUMES = "/api/v1/persistentvolumes"
+HELD = ["cairn.csi.dev/data-mover"]
 
 
 class VeleroStrangersTest(ManagerTest):
@@ -185,6 +189,67 @@ class VeleroStrangersTest(ManagerTest):
         self.wait_failed("Backup 'b1' is another one")
         self.assertEqual(self.snapshots(), ["cut"])
         self.assertEqual(self.policies(), {"content-cut": "Retain"})
+
+    def restored(self, name, phase, noted="written"):
+        """A DataDownload that the data mover has taken, and the volume that its Job wrote."""
+        owner = self.kube.put(f"{VELERO}/restores", {"metadata": {"name": name},
+                                                     "spec": {"backupName": "b1"}})
+        return self.kube.put(DOWNLOADS, {
+            "metadata": {"name": name, "finalizers": HELD,
+                         "annotations": {"cairn.csi.dev/volume": noted} if noted else {},
+                         "ownerReferences": [{"kind": "Restore", "name": name,
+                                              "uid": owner["metadata"]["uid"]}]},
+            "spec": {"datamover": "cairn", "snapshotID": "0123456789abcdef" * 4,
+                     "targetVolume": {"namespace": "shop", "pvc": "data"}, "sourceNamespace": "shop",
+                     "backupStorageLocation": "default", "operationTimeout": "1h"},
+            "status": {"phase": phase}})
+
+    def reclaimed(self):
+        return {item["metadata"]["name"]: item["spec"]["persistentVolumeReclaimPolicy"]
+                for item in self.kube.list(VOLUMES)}
+
+    def test_volumes_that_forged_claims_name_keep_their_policy(self):
+        """A claim with the name of a Job's, that names the volume of another one."""
+        self.backup(moves=True)
+        self.cut("cut")
+        self.moved_by("gone", "cut")
+        (upload,) = self.kube.list(UPLOADS)
+        download = self.restored("canceled", "Canceling", noted=None)
+        made = {f"cairn-upload-{upload['metadata']['uid']}": "theirs",
+                f"cairn-download-{download['metadata']['uid']}": "others"}
+        for claim, volume in made.items():
+            self.kube.put(CLAIMS, {"metadata": {"name": claim}, "spec": {"volumeName": volume}})
+            self.kube.put(VOLUMES, {
+                "metadata": {"name": volume}, "status": {"phase": "Bound"},
+                "spec": {"persistentVolumeReclaimPolicy": "Retain",
+                         "claimRef": {"namespace": "shop", "name": "data"}}})
+        self.start_manager()
+        self.wait(lambda: not self.kube.list(CLAIMS), "the forged claims are gone")
+        self.wait(lambda: not any(item["metadata"].get("finalizers") for item in (
+            *self.kube.list(UPLOADS), *self.kube.list(DOWNLOADS))), "both have ended")
+        self.assertEqual(self.reclaimed(), {"theirs": "Retain", "others": "Retain"})
+
+    def test_a_restored_volume_whose_claim_was_deleted_goes(self):
+        """Also where the class retains volumes; one that was handed over stays."""
+        for name, phase, state in (("early", "InProgress", "Released"),
+                                   ("late", "Completed", "Released"),
+                                   ("canceled", "Canceling", "Bound")):
+            uid = self.restored(name, phase)["metadata"]["uid"]
+            self.kube.put(VOLUMES, {
+                "metadata": {"name": f"cairn-download-{uid}",
+                             "labels": {"cairn.csi.dev/run": uid[:8], "of": name}},
+                "spec": {"persistentVolumeReclaimPolicy": "Retain",
+                         "claimRef": {"namespace": "shop", "name": "data"}},
+                "status": {"phase": state}})
+        self.start_manager()
+        self.wait(lambda: not any(item["metadata"].get("finalizers")
+                                  for item in self.kube.list(DOWNLOADS)), "all have ended")
+        self.assertIn("claim 'shop/data' was deleted", self.kube.get(f"{DOWNLOADS}/early")
+                      ["status"]["message"])
+        self.assertEqual({item["metadata"]["labels"]["of"]:
+                          item["spec"]["persistentVolumeReclaimPolicy"]
+                          for item in self.kube.list(VOLUMES)},
+                         {"early": "Delete", "late": "Retain", "canceled": "Retain"})
 
     def test_an_upload_whose_location_was_changed_meanwhile_fails(self):
         """Its data would be where the BackupStorageLocation no longer points to."""

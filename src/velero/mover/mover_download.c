@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "kube/object.h"
 #include "velero/mover/mover_impl.h"
 
@@ -160,6 +161,12 @@ static int download_exchange(struct mover_job *job, const struct mover_download 
 	return rc ? rc : mover_remove(job, &kube_persistentvolumes, NULL, noted, &gone, err);
 }
 
+/* The claim that the volume names does not exist any more. */
+static bool download_is_released(const json_t *volume)
+{
+	return cairn_text_same(kube_str(volume, "status", "phase"), "Released");
+}
+
 static int download_complete(struct mover_job *job, const struct mover_download *download,
 			     const struct cluster_names *names, struct cairn_err *err)
 {
@@ -174,6 +181,9 @@ static int download_complete(struct mover_job *job, const struct mover_download 
 	if (rc)
 		return rc;
 	phase = kube_str(volume, "status", "phase");
+	if (download_is_released(volume))
+		return cairn_err_set(err, CAIRN_PRECONDITION, "claim '%s/%s' was deleted",
+				     download->target_ns, download->claim);
 	if (!phase || strcmp(phase, "Bound") != 0)
 		return 0; /* not bound yet */
 	capacity = kube_str(volume, "spec", "capacity", "storage");
@@ -223,16 +233,6 @@ int mover_download_follow(struct mover_job *job, struct cairn_err *err)
 
 /* --- the end --- */
 
-/* The volume of a restore that did not complete. Its claim is deleted before it, so that the
- * provisioner deletes the storage's volume. */
-static int download_drop_volume(struct mover_job *job, const char *name, struct cairn_err *err)
-{
-	return mover_patch(
-		job, &kube_persistentvolumes, NULL, name,
-		json_pack("{s:{s:s}}", "spec", "persistentVolumeReclaimPolicy", "Delete"), true,
-		err);
-}
-
 /* The volume that the annotation names, unless it is gone or somebody else's. With the second
  * volume, the storage's belongs to the restored claim. */
 static int download_drop_noted(struct mover_job *job, const struct cluster_names *names,
@@ -246,8 +246,28 @@ static int download_drop_noted(struct mover_job *job, const struct cluster_names
 		return rc == CAIRN_NOT_FOUND ? 0 : rc;
 	rc = mover_get(job, &kube_persistentvolumes, NULL, names->name, &second, err);
 	if (rc == CAIRN_NOT_FOUND)
-		return download_drop_volume(job, noted, err);
+		return mover_discard_volume(job, noted, names, err);
 	return rc ? rc : mover_remove(job, &kube_persistentvolumes, NULL, noted, ret_gone, err);
+}
+
+/* The second volume of a restore whose claim was deleted before it was bound: its data are in the
+ * backup, so it goes even if the class retains volumes. */
+static int download_drop_unbound(struct mover_job *job, const struct cluster_names *names,
+				 struct cairn_err *err)
+{
+	kube_auto_json json_t *second = NULL;
+	int rc;
+
+	if (cairn_text_same(kube_str(job->object, "status", "phase"), MOVER_PHASE_COMPLETED))
+		return 0;
+	rc = mover_get(job, &kube_persistentvolumes, NULL, names->name, &second, err);
+	if (rc || !download_is_released(second) ||
+	    !cairn_text_same(kube_label(second, CLUSTER_LABEL_RUN), names->run))
+		return rc == CAIRN_NOT_FOUND ? 0 : rc;
+	return mover_patch(
+		job, &kube_persistentvolumes, NULL, names->name,
+		json_pack("{s:{s:s}}", "spec", "persistentVolumeReclaimPolicy", "Delete"), true,
+		err);
 }
 
 int mover_download_clean(struct mover_job *job, bool *ret_gone, struct cairn_err *err)
@@ -271,11 +291,11 @@ int mover_download_clean(struct mover_job *job, bool *ret_gone, struct cairn_err
 	volume = rc ? NULL : kube_str(claim, "spec", "volumeName");
 	rc = 0;
 	if (volume && !noted)
-		rc = download_drop_volume(job, volume, err);
+		rc = mover_discard_volume(job, volume, &names, err);
 	if (!rc && noted)
 		rc = download_drop_noted(job, &names, noted, ret_gone, err);
 	if (!rc)
 		rc = mover_remove(job, &kube_persistentvolumeclaims, names.ns, names.name, ret_gone,
 				  err);
-	return rc;
+	return rc ? rc : download_drop_unbound(job, &names, err);
 }

@@ -70,6 +70,11 @@ int mover_patch(struct mover_job *job, const struct kube_resource *resource, con
 int mover_remove(struct mover_job *job, const struct kube_resource *resource, const char *ns,
 		 const char *name, bool *ret_gone, struct cairn_err *err);
 
+/* Lets the storage's volume go with the PersistentVolume of the claim with these names, whatever
+ * the class says. A volume of another claim stays as it is. */
+int mover_discard_volume(struct mover_job *job, const char *name, const struct cluster_names *names,
+			 struct cairn_err *err);
+
 /* Patches the request itself; takes ownership. */
 int mover_write(struct mover_job *job, json_t *patch, struct cairn_err *err);
 

@@ -89,6 +89,21 @@ int mover_remove(struct mover_job *job, const struct kube_resource *resource, co
 	return rc ? cairn_err_wrap(err, "delete %s '%s'", resource->kind, name) : 0;
 }
 
+int mover_discard_volume(struct mover_job *job, const char *name, const struct cluster_names *names,
+			 struct cairn_err *err)
+{
+	kube_auto_json json_t *volume = NULL;
+	int rc = mover_get(job, &kube_persistentvolumes, NULL, name, &volume, err);
+
+	/* Anyone who may write claims here can write which volume one names. */
+	if (rc || !mover_is_volume_of(volume, names))
+		return rc == CAIRN_NOT_FOUND ? 0 : rc;
+	return mover_patch(
+		job, &kube_persistentvolumes, NULL, name,
+		json_pack("{s:{s:s}}", "spec", "persistentVolumeReclaimPolicy", "Delete"), true,
+		err);
+}
+
 int mover_write(struct mover_job *job, json_t *patch, struct cairn_err *err)
 {
 	return mover_patch(job, job->resource, kube_namespace(job->object), kube_name(job->object),

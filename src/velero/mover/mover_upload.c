@@ -265,22 +265,21 @@ int mover_upload_follow(struct mover_job *job, struct cairn_err *err)
 }
 
 /* A class may retain its volumes; those of Jobs are of no use. */
-static int upload_drop_claim(struct mover_job *job, const char *ns, const char *name,
+static int upload_drop_claim(struct mover_job *job, const struct cluster_names *names,
 			     bool *ret_gone, struct cairn_err *err)
 {
 	kube_auto_json json_t *claim = NULL;
 	const char *volume;
-	int rc = mover_get(job, &kube_persistentvolumeclaims, ns, name, &claim, err);
+	int rc = mover_get(job, &kube_persistentvolumeclaims, names->ns, names->name, &claim, err);
 
 	if (rc)
 		return rc == CAIRN_NOT_FOUND ? 0 : rc;
 	volume = kube_str(claim, "spec", "volumeName");
 	if (volume)
-		rc = mover_patch(
-			job, &kube_persistentvolumes, NULL, volume,
-			json_pack("{s:{s:s}}", "spec", "persistentVolumeReclaimPolicy", "Delete"),
-			true, err);
-	return rc ? rc : mover_remove(job, &kube_persistentvolumeclaims, ns, name, ret_gone, err);
+		rc = mover_discard_volume(job, volume, names, err);
+	return rc ? rc
+		  : mover_remove(job, &kube_persistentvolumeclaims, names->ns, names->name,
+				 ret_gone, err);
 }
 
 /* The second snapshot takes its content and the storage's snapshot with it. */
@@ -357,7 +356,7 @@ int mover_upload_clean(struct mover_job *job, bool *ret_gone, struct cairn_err *
 	if (!rc)
 		rc = mover_remove(job, &kube_jobs, upload.ns, names.name, ret_gone, err);
 	if (!rc)
-		rc = upload_drop_claim(job, upload.ns, names.name, ret_gone, err);
+		rc = upload_drop_claim(job, &names, ret_gone, err);
 	if (!rc)
 		rc = upload_drop_snapshot(job, &upload, names.name, ret_gone, err);
 	if (!rc && *ret_gone)
