@@ -13,6 +13,7 @@ UPLOADS = "/apis/velero.io/v2alpha1/namespaces/velero/datauploads"
 DOWNLOADS = "/apis/velero.io/v2alpha1/namespaces/velero/datadownloads"
 CLAIMS = "/api/v1/namespaces/velero/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
+JOBS = "/apis/batch/v1/namespaces/velero/jobs"
 HELD = ["cairn.csi.dev/data-mover"]
 
 
@@ -135,14 +136,14 @@ class VeleroStrangersTest(ManagerTest):
                                            "uid": made["metadata"]["uid"]}},
             "status": {"snapshotHandle": f"h-{name}"}})
 
-    def moved_by(self, uid, *names):
+    def moved_by(self, uid, *names, location="default"):
         """DataUploads of Backup b1, one for each snapshot."""
         for name in names:
             self.kube.put(UPLOADS, {
                 "metadata": {"name": name, "ownerReferences": [
                     {"kind": "Backup", "name": "b1", "uid": uid}]},
                 "spec": {"datamover": "cairn", "snapshotType": "CSI", "sourcePVC": "data",
-                         "sourceNamespace": "shop", "backupStorageLocation": "default",
+                         "sourceNamespace": "shop", "backupStorageLocation": location,
                          "csiSnapshot": {"volumeSnapshot": name}, "operationTimeout": "1h"}})
 
     def wait_failed(self, text):
@@ -251,6 +252,49 @@ class VeleroStrangersTest(ManagerTest):
                           for item in self.kube.list(VOLUMES)},
                          {"early": "Delete", "late": "Retain", "canceled": "Retain"})
 
+    def share(self):
+        """A location of a bucket to which another cluster writes."""
+        self.kube.put(f"{VELERO}/backupstoragelocations", {
+            "metadata": {"name": "shared"}, "spec": {
+                "provider": "aws", "accessMode": "ReadOnly", "objectStorage": {"bucket": "b"},
+                "config": {"region": "r", "s3Url": "http://127.0.0.1:1"}}})
+
+    def test_nothing_is_moved_to_a_location_that_is_read_only(self):
+        self.share()
+        owner = self.backup(moves=True)
+        claim = self.kube.put("/api/v1/namespaces/shop/persistentvolumeclaims", {
+            "metadata": {"name": "data"}, "spec": {"volumeName": "pv"}})
+        self.kube.put(VOLUMES, {"metadata": {"name": "pv"}, "spec": {
+            "csi": {"driver": "d.io", "volumeHandle": "v"},
+            "claimRef": {"uid": claim["metadata"]["uid"]}}})
+        self.cut("cut")
+        self.kube.change({"group": "snapshot.storage.k8s.io", "plural": "volumesnapshots",
+                          "ns": "shop", "name": "cut", "sub": None},
+                         {"status": {"readyToUse": True}}, True, None)
+        self.moved_by(owner["metadata"]["uid"], "cut", location="shared")
+        self.start_manager()
+        self.wait_failed("BackupStorageLocation 'shared' is read-only")
+        self.assertEqual(self.kube.list(JOBS), [])
+        self.assertEqual(self.snapshots(), [])
+        self.assertEqual(self.policies(), {"content-cut": "Delete"})
+
+    def test_nothing_is_forgotten_in_a_location_that_is_read_only(self):
+        where = {"group": "velero.io", "plural": "backupstoragelocations", "ns": "velero",
+                 "name": "shared", "sub": None}
+        self.share()
+        self.kube.put("/api/v1/namespaces/velero/configmaps", {
+            "metadata": {"name": "cairn-forget-x", "labels": {
+                "cairn.csi.dev/forget": "true"}},
+            "data": {"backupStorageLocation": "shared", "sourceNamespace": "shop",
+                     "dataUploadUID": "u-1"}})
+        self.start_manager()
+        self.said("manager", "not forgotten in a location that is read-only")
+        self.assertEqual(self.kube.list(JOBS), [])
+        self.kube.change(where, {"spec": {"accessMode": "ReadWrite"}}, True, None)
+        self.stop_in_order("manager")
+        self.start_manager()
+        self.wait(lambda: self.kube.list(JOBS), "it is forgotten")
+
     def test_an_upload_whose_location_was_changed_meanwhile_fails(self):
         """Its data would be where the BackupStorageLocation no longer points to."""
         owner = self.backup()
@@ -275,7 +319,7 @@ class VeleroStrangersTest(ManagerTest):
                 "metadata": {"name": f"pod-{name}", "labels": {"job-name": job}},
                 "status": {"phase": "Succeeded", "containerStatuses": [
                     {"state": {"terminated": {"exitCode": 0}}}]}})
-            self.kube.put("/apis/batch/v1/namespaces/velero/jobs", {
+            self.kube.put(JOBS, {
                 "metadata": {"name": job, "labels": {
                     "cairn.csi.dev/repository": repository or self.repository_key()}},
                 "status": {"conditions": [{"type": "Complete", "status": "True"}],

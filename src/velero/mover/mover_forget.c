@@ -167,6 +167,17 @@ static int forget_follow(struct mover_job *job, const struct velero_forget *forg
 	return mover_remove(job, &kube_jobs, job->mover->ns, kube_name(found), &gone, err);
 }
 
+/* Another cluster may write to a location that is read-only here. */
+static bool forget_may_write(struct mover_job *job, const struct mover_place *place)
+{
+	if (!place->read_only)
+		return true;
+	cairn_log(CAIRN_LOG_INFO, "a moved backup is not forgotten in a location that is read-only",
+		  CAIRN_STR("object", kube_name(job->object)));
+	job->again_ms = FAILED_MS;
+	return false;
+}
+
 int mover_forget(struct mover_job *job, struct cairn_err *err)
 {
 	cairn_cleanup(mover_place_done) struct mover_place place = {0};
@@ -194,5 +205,7 @@ int mover_forget(struct mover_job *job, struct cairn_err *err)
 	if (rc == CAIRN_NOT_FOUND)
 		rc = forget_is_busy(job, &place, &busy, err);
 	job->again_ms = BUSY_MS;
-	return rc || busy ? rc : forget_start(job, &forget, &place, &names, err);
+	if (rc || busy || !forget_may_write(job, &place))
+		return rc;
+	return forget_start(job, &forget, &place, &names, err);
 }
