@@ -22,6 +22,7 @@ const struct velero_action velero_actions[] = {
 	{VELERO_RESTORE, VELERO_ACTION_PV, "persistentvolumes", NULL, velero_volume_restore},
 	{VELERO_DELETE, VELERO_ACTION_VSC, CONTENTS, VELERO_LABEL_BACKUP, velero_content_delete},
 	{VELERO_DELETE, VELERO_ACTION_UPLOAD, "datauploads.velero.io", NULL, velero_upload_delete},
+	{VELERO_BLOCK, VELERO_ACTION_PVC, "persistentvolumeclaims", NULL, NULL},
 };
 const size_t velero_actions_n = sizeof(velero_actions) / sizeof(velero_actions[0]);
 

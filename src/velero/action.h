@@ -54,6 +54,7 @@ enum velero_kind {
 	VELERO_BACKUP,
 	VELERO_RESTORE,
 	VELERO_DELETE,
+	VELERO_BLOCK, /* names items that belong together, and executes nothing */
 };
 
 struct velero_action {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The kinds of group snapshots, and which class a group gets. */
+/* The kinds of group snapshots, the claims of a group, and which class it gets. */
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/text.h"
 #include "kube/kube_client.h"
 #include "kube/object.h"
@@ -61,6 +63,45 @@ const char *velero_group_of(const json_t *claim, const json_t *backup, const cha
 	group = kube_label(claim, key);
 	*ret_key = key;
 	return group && *group ? group : NULL;
+}
+
+/* Keeps those that have the label and another name: the key comes from the Backup, and what it
+ * means in a selector need not be one label. */
+static int group_keep_others(const json_t *list, const json_t *claim, const char *key, json_t **ret,
+			     struct cairn_err *err)
+{
+	kube_auto_json json_t *others = json_array();
+	size_t i;
+	json_t *other;
+	bool failed = !others;
+
+	json_array_foreach(kube_at(list, "items"), i, other)
+	{
+		if (!failed && strcmp(kube_name(other), kube_name(claim)) != 0 &&
+		    cairn_text_same(kube_label(other, key), kube_label(claim, key)))
+			failed = json_array_append(others, other) != 0;
+	}
+	if (failed)
+		return cairn_err_nomem(err, "the claims of a group");
+	*ret = cairn_take(others);
+	return 0;
+}
+
+int velero_group_others(struct kube_client *client, const json_t *claim, const json_t *backup,
+			const struct kube_call *how, json_t **ret, struct cairn_err *err)
+{
+	const char *key;
+	const char *group = velero_group_of(claim, backup, &key);
+	cairn_auto_free char *selector = cairn_printf("%s=%s", key, group ? group : "");
+	struct kube_list_query query = {.label_selector = selector};
+	kube_auto_json json_t *list = NULL;
+	int rc = selector ? kube_list(client,
+				      KUBE_REF(&kube_persistentvolumeclaims, kube_namespace(claim),
+					       NULL),
+				      &query, how, &list, err)
+			  : cairn_err_nomem(err, "a selector");
+
+	return rc ? rc : group_keep_others(list, claim, key, ret, err);
 }
 
 static bool group_class_is_of(const json_t *class_object, const char *driver)

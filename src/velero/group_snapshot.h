@@ -29,6 +29,10 @@ struct velero_request;
 /* The claim's group in this Backup, borrowed; NULL: it has none. *ret_key is the label's key. */
 const char *velero_group_of(const json_t *claim, const json_t *backup, const char **ret_key);
 
+/* The other claims of the claim's group, an array that the caller owns. The claim must be of one. */
+int velero_group_others(struct kube_client *client, const json_t *claim, const json_t *backup,
+			const struct kube_call *how, json_t **ret, struct cairn_err *err);
+
 /* Takes the snapshot of the claim's group, or finds it, and waits for that of the claim, as
  * velero_csi_snapshot_make() does.
  *

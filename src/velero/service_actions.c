@@ -25,6 +25,7 @@ static const char *const kind_names[] = {
 	[VELERO_BACKUP] = "BackupItemActionV2",
 	[VELERO_RESTORE] = "RestoreItemActionV2",
 	[VELERO_DELETE] = "DeleteItemAction",
+	[VELERO_BLOCK] = "ItemBlockAction",
 };
 
 int velero_list_plugins(struct net_call *call, void *arg, struct cairn_err *err)
@@ -54,8 +55,8 @@ int velero_list_plugins(struct net_call *call, void *arg, struct cairn_err *err)
 	return velero_reply(call, &response.base, err);
 }
 
-static int service_actions_find(enum velero_kind kind, const char *name,
-				const struct velero_action **ret, struct cairn_err *err)
+int velero_action_named(enum velero_kind kind, const char *name, const struct velero_action **ret,
+			struct cairn_err *err)
 {
 	*ret = velero_action_find(kind, name);
 	return *ret ? 0
@@ -63,7 +64,7 @@ static int service_actions_find(enum velero_kind kind, const char *name,
 				    kind_names[kind], VELERO_NAME_MAX, name);
 }
 
-static int applies_to(struct net_call *call, enum velero_kind kind, struct cairn_err *err)
+int velero_applies_to(struct net_call *call, enum velero_kind kind, struct cairn_err *err)
 {
 	proto_auto_message ProtobufCMessage *message = NULL;
 	Generated__AppliesToResponse response;
@@ -73,7 +74,7 @@ static int applies_to(struct net_call *call, enum velero_kind kind, struct cairn
 	int rc = velero_receive(call, &generated__applies_to_request__descriptor, &message, err);
 
 	if (!rc)
-		rc = service_actions_find(
+		rc = velero_action_named(
 			kind, ((const Generated__AppliesToRequest *)(const void *)message)->plugin,
 			&action, err);
 	if (rc)
@@ -91,24 +92,23 @@ static int applies_to(struct net_call *call, enum velero_kind kind, struct cairn
 int velero_backup_applies_to(struct net_call *call, void *arg, struct cairn_err *err)
 {
 	(void)arg;
-	return applies_to(call, VELERO_BACKUP, err);
+	return velero_applies_to(call, VELERO_BACKUP, err);
 }
 
 int velero_restore_applies_to(struct net_call *call, void *arg, struct cairn_err *err)
 {
 	(void)arg;
-	return applies_to(call, VELERO_RESTORE, err);
+	return velero_applies_to(call, VELERO_RESTORE, err);
 }
 
 int velero_delete_applies_to(struct net_call *call, void *arg, struct cairn_err *err)
 {
 	(void)arg;
-	return applies_to(call, VELERO_DELETE, err);
+	return velero_applies_to(call, VELERO_DELETE, err);
 }
 
-/* Parses an item or an owner: it must be an object, and an item must have a name. */
-static int service_actions_parse(const ProtobufCBinaryData *bytes, const char *what, json_t **ret,
-				 struct cairn_err *err)
+int velero_item_parse(const ProtobufCBinaryData *bytes, const char *what, json_t **ret,
+		      struct cairn_err *err)
 {
 	kube_auto_json json_t *object = NULL;
 	int rc = kube_json_parse((const char *)bytes->data, bytes->len, &object, err);
@@ -152,14 +152,14 @@ static int service_actions_execute(struct run *run, struct net_call *call,
 				   const ProtobufCBinaryData *owner,
 				   const ProtobufCBinaryData *original, struct cairn_err *err)
 {
-	int rc = service_actions_parse(item, "the item", &run->request.item, err);
+	int rc = velero_item_parse(item, "the item", &run->request.item, err);
 
 	if (!rc)
-		rc = service_actions_parse(
+		rc = velero_item_parse(
 			owner, action->kind == VELERO_RESTORE ? "the Restore" : "the Backup",
 			&run->owner, err);
 	if (!rc && original)
-		rc = service_actions_parse(original, "the item of the backup", &run->original, err);
+		rc = velero_item_parse(original, "the item of the backup", &run->original, err);
 	if (rc)
 		return rc;
 	run->request.world = services->world;
@@ -215,7 +215,7 @@ int velero_backup_execute(struct net_call *call, void *arg, struct cairn_err *er
 	if (rc)
 		return rc;
 	request = (const void *)message;
-	rc = service_actions_find(VELERO_BACKUP, request->plugin, &action, err);
+	rc = velero_action_named(VELERO_BACKUP, request->plugin, &action, err);
 	if (!rc)
 		rc = service_actions_execute(&run, call, arg, action, &request->item,
 					     &request->backup, NULL, err);
@@ -242,7 +242,7 @@ int velero_restore_execute(struct net_call *call, void *arg, struct cairn_err *e
 	if (rc)
 		return rc;
 	request = (const void *)message;
-	rc = service_actions_find(VELERO_RESTORE, request->plugin, &action, err);
+	rc = velero_action_named(VELERO_RESTORE, request->plugin, &action, err);
 	if (!rc)
 		rc = service_actions_execute(&run, call, arg, action, &request->item,
 					     &request->restore, &request->item_from_backup, err);
@@ -270,7 +270,7 @@ int velero_delete_execute(struct net_call *call, void *arg, struct cairn_err *er
 	if (rc)
 		return rc;
 	request = (const void *)message;
-	rc = service_actions_find(VELERO_DELETE, request->plugin, &action, err);
+	rc = velero_action_named(VELERO_DELETE, request->plugin, &action, err);
 	if (!rc)
 		rc = service_actions_execute(&run, call, arg, action, &request->item,
 					     &request->backup, NULL, err);

@@ -9,6 +9,7 @@
 #include "net/grpc/call.h"
 #include "net/grpc/grpc_server.h"
 #include "velero/service_actions.h"
+#include "velero/service_blocks.h"
 #include "velero/service_message.h"
 #include "velero/service_snapshotter.h"
 
@@ -71,6 +72,8 @@ int velero_services_add(struct velero_services *services, struct net_server *ser
 		{.path = "/generated.DeleteItemAction/AppliesTo",
 		 .handler = velero_delete_applies_to},
 		{.path = "/generated.DeleteItemAction/Execute", .handler = velero_delete_execute},
+		{.path = "/v1.ItemBlockAction/AppliesTo", .handler = velero_blocks_applies_to},
+		{.path = "/v1.ItemBlockAction/GetRelatedItems", .handler = velero_blocks_related},
 		{.path = VS "Init", .handler = velero_serve_init},
 		{.path = VS "GetVolumeID", .handler = velero_serve_volume_id},
 		{.path = VS "GetVolumeInfo", .handler = velero_serve_volume_info},

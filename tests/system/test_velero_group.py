@@ -8,7 +8,7 @@ import unittest
 
 import test_rbac
 import veleroplugin
-from veleroplugin import BACKUP, DRIVER, PVC, SHARED, SNAPSHOTS, VSC, Code, claim
+from veleroplugin import BACKUP, BLOCKS, DRIVER, PVC, SHARED, SNAPSHOTS, VSC, Code, claim
 
 GROUPS = "/apis/groupsnapshot.storage.k8s.io"
 LABEL = "velero.io/volume-group"
@@ -154,6 +154,38 @@ class VeleroGroup(Fixture):
             return seen[-1]
         self.kube.delete = note
         return seen
+
+    @staticmethod
+    def related(plugin, item, backup=None, name=PVC):
+        found = plugin.call(BLOCKS, "ItemBlockAction", "GetRelatedItems", plugin=name,
+                            item=item if isinstance(item, bytes) else json.dumps(item).encode(),
+                            backup=json.dumps(backup or BACKUP).encode())
+        return [(one.group, one.resource, one.namespace, one.name) for one in found.related_items]
+
+    def test_claims_of_a_group_are_one_item_block(self):
+        others = self.claim("theirs")
+        others["metadata"]["namespace"] = "bank"
+        self.kube.put("/api/v1/namespaces/bank/persistentvolumeclaims", others)
+        second = self.claim("cache")
+        second["metadata"]["labels"] = {LABEL: "web", "tier": "db"}
+        self.kube.put("/api/v1/namespaces/shop/persistentvolumeclaims", second)
+        plugin = self.start_plugin()
+        selector = plugin.call(BLOCKS, "ItemBlockAction", "AppliesTo", plugin=PVC)
+        self.assertEqual(list(selector.resource_selector.included_resources),
+                         ["persistentvolumeclaims"])
+        self.assertEqual(self.related(plugin, self.claim("data")),
+                         [("", "persistentvolumeclaims", "shop", "log")])
+        self.assertEqual(self.related(plugin, self.claim("alone")), [])
+        self.assertEqual(self.related(plugin, second), [])
+        keyed = {**BACKUP, "spec": {"volumeGroupSnapshotLabelKey": "tier"}}
+        self.assertEqual(self.related(plugin, self.claim("data"), keyed), [])
+        self.assertEqual(self.related(plugin, second, keyed), [])
+        for code, text, item, name in (
+                (Code.NOT_FOUND, "is not in this plugin", self.claim("data"), "x"),
+                (Code.INVALID_ARGUMENT, "the item", b"not JSON", PVC),
+                (Code.INVALID_ARGUMENT, "the item", b"[]", PVC)):
+            self.assert_refused(code, text, self.related, plugin, item, name=name)
+        self.assertEqual(len(self.related(plugin, self.claim("log"))), 1)
 
     def test_deletion_deletes_the_group_as_a_whole_also_from_another_cluster(self):
         """With the rights of deploy/velero/plugin.yaml; those for groups are all used."""

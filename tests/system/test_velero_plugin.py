@@ -20,6 +20,7 @@ class VeleroPluginTest(veleroplugin.PluginTest):
         self.assertEqual(sorted((entry.kind, entry.name) for entry in found), [
             ("BackupItemActionV2", PVC), ("BackupItemActionV2", VS), ("BackupItemActionV2", VSC),
             ("DeleteItemAction", VSC), ("DeleteItemAction", "cairn.csi.dev/dataupload"),
+            ("ItemBlockAction", PVC),
             ("RestoreItemActionV2", PV), ("RestoreItemActionV2", PVC), ("RestoreItemActionV2", VS),
             ("RestoreItemActionV2", VSC),
             ("VolumeSnapshotter", "cairn.csi.dev/snapshotter")])

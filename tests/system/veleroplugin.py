@@ -11,8 +11,8 @@ from csidriver import Code, grpc, load
 from rolesbed import SECONDS, RolesTest
 
 PLUGIN = os.environ["CAIRN_VELERO_PLUGIN"]
-SHARED, ACTIONS, SNAPSHOTTER, HOST = load("velero_shared", "velero_actions",
-                                          "velero_snapshotter", "go_plugin")
+SHARED, ACTIONS, BLOCKS, SNAPSHOTTER, HOST = load(
+    "velero_shared", "velero_actions", "velero_blocks", "velero_snapshotter", "go_plugin")
 PVC, VS, VSC, PV = (f"cairn.csi.dev/csi-{name}" for name in ("pvc", "vs", "vsc", "pv"))
 SNAPSHOTS = "/apis/snapshot.storage.k8s.io/v1"
 DRIVER = "d.io"
@@ -133,5 +133,5 @@ class PluginTest(RolesTest):
         self.assertIn(text, caught.exception.details())
 
 
-__all__ = ["ACTIONS", "BACKUP", "Code", "DRIVER", "HOST", "PLUGIN", "PV", "PVC", "PluginTest", "SHARED",
+__all__ = ["ACTIONS", "BACKUP", "BLOCKS", "Code", "DRIVER", "HOST", "PLUGIN", "PV", "PVC", "PluginTest", "SHARED",
            "SNAPSHOTS", "SNAPSHOTTER", "VS", "VSC", "claim"]

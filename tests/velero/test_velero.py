@@ -23,7 +23,8 @@ class WithoutCsiFeature(velerobed.VeleroTest):
         for name, kind in (("csi-pvc", "BackupItemActionV2"), ("csi-vs", "BackupItemActionV2"),
                            ("csi-vsc", "BackupItemActionV2"), ("csi-pvc", "RestoreItemActionV2"),
                            ("csi-vs", "RestoreItemActionV2"), ("csi-vsc", "RestoreItemActionV2"),
-                           ("csi-pv", "RestoreItemActionV2"), ("csi-vsc", "DeleteItemAction")):
+                           ("csi-pv", "RestoreItemActionV2"), ("csi-vsc", "DeleteItemAction"),
+                           ("csi-pvc", "ItemBlockAction")):
             self.assertRegex(found, rf"cairn\.csi\.dev/{name} +{kind}")
 
     def check_backup(self, name, namespace):
