@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cairn-velero-plugin` as Velero starts and calls it, with an API server that the test plays."""
+import concurrent.futures
 import json
 import os
 import subprocess
 import unittest
 
 import veleroplugin
+from rolesbed import SECONDS, wait_until
 from veleroplugin import (ACTIONS, BACKUP, DRIVER, PLUGIN, PV, PVC, SHARED, SNAPSHOTS, VS, VSC, Code,
                           claim)
 
@@ -76,6 +78,20 @@ class VeleroPluginTest(veleroplugin.PluginTest):
             self.assertIsInstance(line["@message"], str)
             self.assertIn(line["@level"], ("info", "debug"))
         self.assertIn("snapshot taken", [json.loads(line)["@message"] for line in log])
+
+    def test_snapshots_are_begun_in_parallel(self):
+        """As many as Velero asks for at a time: none waits for the snapshot of another claim."""
+        names = [f"data-{number}" for number in range(40)]
+        self.handle = None  # no snapshot is bound before all of them exist
+        plugin = self.start_plugin()
+        with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
+            done = [pool.submit(plugin.back_up, PVC, claim(name)) for name in names]
+            wait_until(lambda: len(self.snapshots()) == len(names), SECONDS, "all are begun")
+            self.handle = "handle-1"
+            for made in self.snapshots():
+                self.bind(made)
+            for one in done:
+                self.assertEqual(len(one.result(SECONDS).additional_items), 3)
 
     def test_the_content_of_another_snapshot_is_not_taken(self):
         """It would be deleted with this backup."""
