@@ -22,7 +22,7 @@
 #include "limits_counted.h"
 #include "overload.h"
 
-#define SHORT_MS     500 /* the limits of these tests */
+#define SHORT_MS     500 /* the limit that a test is about, and only that one */
 #define MEMORY_BYTES (48U << 20)
 #define ENHANCE_CALM 11
 
@@ -41,8 +41,8 @@ static void others_are_served(struct grpc_fixture *f)
 	size_t n = 0;
 	int rc = CAIRN_UNAVAILABLE;
 
-	/* The limits hold for our own channel too: where everything is slow, its
-	 * connection may be taken for one that does not come to the point. */
+	/* A limit that a test is about holds for our own channel too: where everything is
+	 * slow, its connection may be taken for one that does not come to the point. */
 	options.wait_for_ready = true;
 	for (int i = 0; i < 20 && rc == CAIRN_UNAVAILABLE; i++)
 		rc = net_rpc_unary(f->channel, &options, "still", 5, &data, &n, &err);
@@ -194,10 +194,12 @@ static void too_much_metadata_is_refused_with_a_status(void **state)
 
 static void a_window_of_zero_is_not_held_for_ever(void **state)
 {
-	struct grpc_fixture *f = *state;
+	struct grpc_fixture own, *f = &own;
 	struct raw_reply reply;
 	struct raw raw;
 
+	(void)state;
+	grpc_fixture_start(f, &(struct grpc_setup){.limits.stall_ms = SHORT_MS});
 	raw_connect(&raw, f->path);
 	raw_put(&raw, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24);
 	raw_put_frame(&raw, RAW_SETTINGS, 0, 0, "\0\4\0\0\0\0", 6); /* INITIAL_WINDOW_SIZE 0 */
@@ -212,6 +214,7 @@ static void a_window_of_zero_is_not_held_for_ever(void **state)
 	assert_int_equal(reply.resets, 1);
 	close(raw.fd);
 	others_are_served(f);
+	grpc_fixture_stop(f);
 }
 
 static void an_oversized_message_is_refused_before_it_comes(void **state)
@@ -251,51 +254,70 @@ static void garbage_before_the_preface_ends_the_connection(void **state)
 
 static void silence_is_not_waited_for(void **state)
 {
+	static const struct grpc_setup setups[] = {
+		{.limits.handshake_ms = SHORT_MS},
+		{.limits.handshake_ms = SHORT_MS},
+		{.limits.header_ms = SHORT_MS},
+		{.limits = {.keepalive_ms = SHORT_MS, .keepalive_wait_ms = SHORT_MS}}};
 	uint8_t block[512];
 	size_t n = raw_request_block(block, "/t.T/Echo");
 
-	for (int i = 0; i < 4; i++) {
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(setups); i++) {
 		struct raw_reply reply;
+		struct grpc_fixture f;
 		struct raw raw;
 
+		grpc_fixture_start(&f, &setups[i]);
 		if (i == 0) { /* no preface at all */
-			raw_connect(&raw, path_of(state));
+			raw_connect(&raw, f.path);
 		} else if (i == 1) { /* half of it */
-			raw_connect(&raw, path_of(state));
+			raw_connect(&raw, f.path);
 			raw_put(&raw, "PRI * HTTP", 10);
 		} else if (i == 2) { /* a header block that does not end */
-			raw_greet(&raw, path_of(state));
+			raw_greet(&raw, f.path);
 			raw_put_frame(&raw, RAW_HEADERS, 0, 1, block, (uint32_t)n);
 		} else { /* no call, and no answer to our pings */
-			raw_greet(&raw, path_of(state));
+			raw_greet(&raw, f.path);
 		}
 		raw_read_reply(&raw, &reply, UINT32_MAX);
 		assert_true(reply.closed);
 		close(raw.fd);
+		others_are_served(&f);
+		grpc_fixture_stop(&f);
 	}
-	others_are_served(*state);
 }
 
 static void a_request_that_does_not_end_is_not_waited_for(void **state)
 {
 	struct raw_reply reply;
+	struct grpc_fixture f;
 	struct raw raw;
 
-	raw_greet(&raw, path_of(state));
+	(void)state;
+	grpc_fixture_start(&f, &(struct grpc_setup){.limits.request_ms = SHORT_MS});
+	raw_greet(&raw, f.path);
 	raw_put_request(&raw, 1, "/t.T/Echo");
 	raw_put_frame(&raw, RAW_DATA, 0, 1, "\0\0\0\0\5he", 7);
 	raw_read_reply(&raw, &reply, 1);
 	assert_non_null(strstr(reply.text, "grpc-status: 4\n"));
 	close(raw.fd);
+	grpc_fixture_stop(&f);
 }
 
 static void too_many_connections_are_refused_and_idle_ones_end(void **state)
 {
-	struct grpc_fixture *f = *state;
+	static const struct grpc_setup setup = {
+		.limits = {.connections = 200, .handshake_ms = SHORT_MS}};
+	struct grpc_fixture own, *f = &own;
 	static int fds[10000];
 	struct net_server_stats stats;
-	size_t before = overload_resident(), n = overload_descriptors(ARRAY_LEN(fds));
+	size_t before, n = overload_descriptors(ARRAY_LEN(fds));
 
+	(void)state;
+	grpc_fixture_start(f, &setup);
+	others_are_served(f);
+	before = overload_resident();
 	for (size_t i = 0; i < n; i++) {
 		struct raw raw;
 
@@ -316,6 +338,7 @@ static void too_many_connections_are_refused_and_idle_ones_end(void **state)
 		close(fds[i]);
 	}
 	others_are_served(f);
+	grpc_fixture_stop(f);
 }
 
 static void more_streams_than_allowed_are_refused(void **state)
@@ -359,16 +382,8 @@ static void a_slow_tls_handshake_is_not_waited_for(void **state)
 
 static int start(void **state)
 {
-	static const struct grpc_setup setup = {.limits = {.connections = 200,
-							   .streams = 200,
-							   .header_bytes = 8192,
-							   .workers = 500,
-							   .handshake_ms = SHORT_MS,
-							   .header_ms = SHORT_MS,
-							   .request_ms = SHORT_MS,
-							   .stall_ms = SHORT_MS,
-							   .keepalive_ms = SHORT_MS,
-							   .keepalive_wait_ms = SHORT_MS}};
+	static const struct grpc_setup setup = {
+		.limits = {.streams = 200, .header_bytes = 8192, .workers = 500}};
 
 	grpc_group_start(state, &setup);
 	others_are_served(*state);
