@@ -31,7 +31,7 @@ int overload_dial(unsigned host, uint16_t port)
 				 .sin_port = htons(port),
 				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct timeval limit = {.tv_sec = 20};
+	struct timeval limit = {.tv_sec = 120};
 
 	assert_true(fd >= 0);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
@@ -162,7 +162,7 @@ void overload_assert_memory(size_t before, size_t more)
 
 void overload_wait_memory(size_t before, size_t more)
 {
-	for (int i = 0; i < 1500 && !SANITIZED && overload_resident() > before + more; i++)
+	for (int i = 0; i < 6000 && !SANITIZED && overload_resident() > before + more; i++)
 		cairn_sleep_ms(10);
 	overload_assert_memory(before, more);
 }
