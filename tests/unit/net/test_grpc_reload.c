@@ -159,19 +159,19 @@ static void a_stream_lives_on_while_the_certificate_is_replaced(void **state)
 
 	assert_ok(net_rpc_start(before.channel, &options, &rpc, &err), &err);
 	exchange(rpc);
-	assert_int_not_equal(net_channel_connect(after.channel, 20000, &err), 0);
+	assert_int_not_equal(net_channel_connect(after.channel, 60000, &err), 0);
 
 	tls_cert_write(w->dir, "tls.crt", &w->pair2);
 	tls_key_write(w->dir, "tls.key", &w->pair2);
-	for (int i = 0; i < 4000 && w->reloads == 0; i++)
+	for (int i = 0; i < 12000 && w->reloads == 0; i++)
 		cairn_sleep_ms(5);
 	assert_int_equal(w->reloads, 1);
 
 	exchange(rpc); /* over the connection that knows the old pair */
 	client_done(&after);
 	after = client_of(w, w->ca2);
-	assert_ok(net_channel_connect(after.channel, 20000, &err), &err);
-	assert_int_not_equal(net_channel_connect(old.channel, 20000, &err), 0);
+	assert_ok(net_channel_connect(after.channel, 60000, &err), &err);
+	assert_int_not_equal(net_channel_connect(old.channel, 60000, &err), 0);
 	exchange(rpc);
 	net_rpc_free(rpc);
 	client_done(&before);

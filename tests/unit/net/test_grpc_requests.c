@@ -332,7 +332,7 @@ static void who_leaves_when_half_closing_disturbs_nobody(void **state)
 		raw_put_frame(&raw, RAW_RST_STREAM, 0, id, "\0\0\0\x08", 4);
 	}
 	raw_flush(&raw);
-	for (int i = 0; i < 500 && atomic_load(&f->handlers) > 0; i++)
+	for (int i = 0; i < 6000 && atomic_load(&f->handlers) > 0; i++)
 		cairn_sleep_ms(10);
 	assert_int_equal(atomic_load(&f->handlers), 0);
 	raw_put_frame(&raw, RAW_HEADERS, RAW_END_HEADERS, 401, block,

@@ -400,7 +400,7 @@ static void on_change(void *arg, const struct cairn_err *failure)
 
 static bool wait_for(atomic_uint *counter, unsigned n)
 {
-	for (int i = 0; i < 2000 && *counter < n; i++)
+	for (int i = 0; i < 12000 && *counter < n; i++)
 		cairn_sleep_ms(5);
 	return *counter == n;
 }
