@@ -241,7 +241,8 @@ struct asker {
 	struct kube_cache *cache;
 	struct source *source;
 	struct kube_wait wait;
-	_Atomic int gone; /* the caller left */
+	_Atomic int gone;   /* the caller left */
+	_Atomic bool waits; /* for an answer, its own or another's */
 	int rc;
 	unsigned n;
 	pthread_t thread;
@@ -249,8 +250,9 @@ struct asker {
 
 static int is_gone(const void *arg)
 {
-	const struct asker *asker = arg;
+	struct asker *asker = (struct asker *)(uintptr_t)arg;
 
+	asker->waits = true;
 	return asker->gone;
 }
 
@@ -277,9 +279,16 @@ static void begin(struct asker *asker, struct kube_cache *cache, struct source *
 
 static void wait_until_asked(struct source *source, unsigned n)
 {
-	for (int i = 0; i < 2000 && source->asked < n; i++)
+	for (int i = 0; i < 12000 && source->asked < n; i++)
 		cairn_sleep_ms(5);
 	assert_int_equal(source->asked, n);
+}
+
+static void wait_until_it_waits(struct asker *asker)
+{
+	for (int i = 0; i < 12000 && !asker->waits; i++)
+		cairn_sleep_ms(5);
+	assert_true(asker->waits);
 }
 
 static void those_who_come_at_once_share_one_question(void **state)
@@ -294,14 +303,14 @@ static void those_who_come_at_once_share_one_question(void **state)
 
 		for (size_t i = 0; i < ARRAY_LEN(askers); i++)
 			begin(&askers[i], cache, &source);
-		wait_until_asked(&source, 1);
-		cairn_sleep_ms(100); /* the others line up */
+		for (size_t i = 0; i < ARRAY_LEN(askers); i++)
+			wait_until_it_waits(&askers[i]);
 		source.delay_ms = 0;
 		for (size_t i = 0; i < ARRAY_LEN(askers); i++) {
 			pthread_join(askers[i].thread, NULL);
 			assert_int_equal(askers[i].rc, codes[c]);
 		}
-		assert_true(source.asked < ARRAY_LEN(askers));
+		assert_int_equal(source.asked, 1);
 		kube_cache_free(cache);
 		assert_int_equal(alive, 0);
 	}
@@ -315,7 +324,7 @@ static void begin_both(struct asker *first, struct asker *second, struct kube_ca
 	begin(first, cache, source);
 	wait_until_asked(source, 1);
 	begin(second, cache, source);
-	cairn_sleep_ms(50);
+	wait_until_it_waits(second);
 }
 
 static void when_the_one_who_asks_gives_up_another_asks(void **state)

@@ -77,7 +77,7 @@ static void send(struct visitor *v, struct kube_fair_queue *gate, const char *ow
 	v->wait = (struct kube_wait){.deadline_ns = UINT64_MAX, .check = is_gone, .arg = v};
 	kube_fair_queue_stats(gate, &before);
 	assert_int_equal(pthread_create(&v->thread, NULL, visit, v), 0);
-	for (int i = 0; i < 2000; i++) {
+	for (int i = 0; i < 30000; i++) {
 		kube_fair_queue_stats(gate, &now);
 		if (now.waiting > before.waiting || now.owners > before.owners || v->rc != 1)
 			break;
