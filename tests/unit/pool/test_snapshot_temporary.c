@@ -144,7 +144,7 @@ static void those_of_a_process_that_died_are(void **state)
 	pool_close(fix->pool);
 	child = fork();
 	if (child == 0) {
-		struct pool_open_spec spec = {.dir = fix->dir, .lock_wait_ms = 1000};
+		struct pool_open_spec spec = {.dir = fix->dir, .lock_wait_ms = 60000};
 		struct pool_temporary *t = NULL;
 		struct pool *pool = NULL;
 

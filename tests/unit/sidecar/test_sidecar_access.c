@@ -316,7 +316,7 @@ static void the_audience_is_not_asked_for_in_the_line_of_one_address(void **stat
 		.what = "questions", .total = 8, .each = 1, .waiting = 8, .waiting_each = 4};
 	struct kube_digest flood = kube_digest_of("address", "flood", NULL);
 	struct kube_digest calm = kube_digest_of("address", "calm", NULL);
-	struct kube_wait patience = kube_wait_within(&world_patience, 20000);
+	struct kube_wait patience = kube_wait_within(&world_patience, 120000);
 	struct kube_fair_pass taken = {0};
 	struct sidecar_kube_gate gate;
 	struct sidecar_access_options options = {.keep_ms = FOREVER, .refusal_ms = FOREVER};

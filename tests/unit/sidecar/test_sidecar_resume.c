@@ -25,6 +25,8 @@
 
 static const struct sidecar_options usual = {.keep_ms = 60000, .resume_ms = LONG_MS};
 static const struct sidecar_options brief = {.keep_ms = 60000, .resume_ms = 300};
+/* Long enough for a second attempt, also on a busy machine. */
+static const struct sidecar_options two_attempts = {.keep_ms = 60000, .resume_ms = 3000};
 static const struct sidecar_options uncached = {.resume_ms = LONG_MS};
 
 static _Atomic uint64_t stop_after; /* tuples, from the volume's start; then the stream hangs */
@@ -284,7 +286,7 @@ static void a_driver_without_progress_ends_the_stream(void **state)
 	struct cairn_err err = {0};
 
 	(void)state;
-	resume_start(&brief, NO_STOP);
+	resume_start(&two_attempts, NO_STOP);
 	stage.script = nothing_new;
 	call_ends_with("good", CAIRN_UNAVAILABLE, &err);
 	assert_string_equal(err.msg, "the driver says so");
@@ -351,17 +353,17 @@ static unsigned long long buffered_bytes(void)
 static void a_caller_that_does_not_read_is_not_read_ahead_of_by_restarts(void **state)
 {
 	struct reader reader = {0};
-	unsigned before = 0;
+	unsigned before;
 
 	(void)state;
 	resume_start(&usual, NO_STOP);
 	stage.script = flapping;
 	reader.rpc = call_as("good");
 	reader_takes(&reader, FLAP_TUPLES, 1);
-	while (calls != before && calls < FLAP_CALLS) { /* until all of it stands still */
+	do { /* until all of it stands still */
 		before = calls;
 		cairn_sleep_ms(300);
-	}
+	} while (calls < FLAP_CALLS && (calls != before || buffered_bytes() == 0));
 	/* The named limit, and the window of the driver's stream. */
 	assert_in_range(buffered_bytes(), 1, SIDECAR_READ_AHEAD + (64U << 10));
 	/* It goes on when the caller reads. */

@@ -104,7 +104,7 @@ const char *scratchfs_make(enum scratchfs_kind kind, uint64_t size)
 
 static bool unmount(void)
 {
-	for (int try = 0; mounted && try < 20; try++) {
+	for (int try = 0; mounted && try < 600; try++) {
 		if (umount2(mount_point, 0) == 0)
 			mounted = false;
 		else if (errno == EBUSY)

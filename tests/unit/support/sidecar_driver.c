@@ -156,9 +156,9 @@ static struct sidecar_options fill(struct sidecar_stage *s, const struct sidecar
 	o.streams_each = o.streams_each ? o.streams_each : o.streams;
 	o.waiting = o.waiting ? o.waiting : 64;
 	o.waiting_each = o.waiting_each ? o.waiting_each : o.waiting;
-	o.wait_ms = o.wait_ms ? o.wait_ms : 20000;
+	o.wait_ms = o.wait_ms ? o.wait_ms : 60000;
 	o.csi_address = s->socket;
-	o.csi_timeout_ms = 10000;
+	o.csi_timeout_ms = 60000;
 	o.message_max = o.message_max ? o.message_max : 16U << 20;
 	o.probe_ms = 50;
 	o.http_listen = o.http_listen ? o.http_listen : "127.0.0.1:0";
@@ -221,7 +221,7 @@ void stage_stop(struct sidecar_stage *s)
 
 void stage_wait_ready(struct sidecar_stage *s, bool ready)
 {
-	for (int i = 0; i < 3000; i++) {
+	for (int i = 0; i < 6000; i++) {
 		char *body = NULL;
 		int status = stage_http(s, "/health", &body);
 
