@@ -9,12 +9,14 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
+from processes import free_port  # noqa: E402
 
 PROGRAMS = ("ceph-mon", "ceph-osd", "ceph-authtool", "monmaptool", "ceph", "rbd")
 LIMIT = 180  # seconds that only a hang reaches
@@ -81,36 +83,17 @@ def missing():
     return None if os.geteuid() == 0 else "root"
 
 
-def free_port_pair():
-    """Two neighbouring ports that nobody listens on."""
-    while True:
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1]
-            try:
-                second.bind(("127.0.0.1", port + 1))
-                return port
-            except (OSError, OverflowError):
-                continue
-
-
 class Cluster:
     def __init__(self, store="memstore"):
         self.store = store
         # A test that is ended from outside takes its cluster along.
         atexit.register(self.stop)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-        for tries in range(3, 0, -1):  # another process may take the ports first
-            try:
-                self.start()
-                return
-            except Exception:
-                self.stop()
-                if tries == 1:
-                    raise
-            except BaseException:
-                self.stop()
-                raise
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
 
     @property
     def conf(self):
@@ -148,7 +131,7 @@ class Cluster:
     def start(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="cairn-ceph-"))
         self.processes = []
-        fsid, port = str(uuid.uuid4()), free_port_pair()
+        fsid, port = str(uuid.uuid4()), free_port(2)
         for part in ("run", "log", "mon", "osd.0"):
             (self.dir / part).mkdir()
         (self.dir / "ceph.conf").write_text(CONFIG.format(

@@ -54,19 +54,23 @@ class Ports:
     def __init__(self):
         self.reserved = []
 
-    def take(self):
+    def take(self, count=1):
+        """The first of so many neighbouring ports."""
         while True:
-            port = self.FIRST + int.from_bytes(os.urandom(4), "big") % (self.LAST - self.FIRST)
-            mark = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            first = self.FIRST + int.from_bytes(os.urandom(4), "big") % (self.LAST - self.FIRST)
+            marks = []
             try:
-                mark.bind(f"\0cairn-test-port-{port}")
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", port))
+                for port in range(first, first + count):
+                    marks.append(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+                    marks[-1].bind(f"\0cairn-test-port-{port}")
+                    with socket.socket() as probe:
+                        probe.bind(("127.0.0.1", port))
             except OSError:
-                mark.close()
+                for mark in marks:
+                    mark.close()
                 continue
-            self.reserved.append(mark)
-            return port
+            self.reserved += marks
+            return first
 
     def close(self):
         for mark in self.reserved:
@@ -77,9 +81,10 @@ class Ports:
 KEPT = Ports()
 
 
-def free_port():
-    """One that stays reserved until the program ends, also while its server is stopped."""
-    return KEPT.take()
+def free_port(count=1):
+    """One that stays reserved until the program ends, also while its server is stopped; or the
+    first of several."""
+    return KEPT.take(count)
 
 
 class Processes:
