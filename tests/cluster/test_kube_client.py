@@ -432,6 +432,7 @@ class Informers(Case):
 
     def test_an_informer_costs_nothing_while_nothing_happens(self):
         self.inform()
+        wait_until(lambda: self.tool("informed")["watches"], 120, "it watches")
         def cpu():
             fields = pathlib.Path(f"/proc/{self.tool.process.pid}/stat").read_text().split()
             return int(fields[13]) + int(fields[14])
