@@ -8,13 +8,14 @@ import threading
 import urllib.parse
 import xml.sax.saxutils
 
-WAIT = 30  # seconds that a held request waits for the others at most
+WAIT = 120  # seconds that a held request waits for the others at most; only a hang reaches it
 
 
 class FakeS3(http.server.ThreadingHTTPServer):
     """`conditions`: "kept", "ignored" or "refused". The first `together` requests
     (method, end of the key) are answered when all of them have come."""
     daemon_threads = True
+    request_queue_size = 128  # a client that finds 5 before it waits a second and more
 
     def __init__(self, conditions="kept", hold=None, together=1, object_lock=False):
         super().__init__(("127.0.0.1", 0), Handler)
