@@ -281,7 +281,7 @@ class Restricted(unittest.TestCase):
                 pods = KUBE.wait(lambda found: found["items"], *where, "pods")["items"]
             finally:
                 child.terminate()
-                _, said = child.communicate(timeout=60)
+                _, said = child.communicate(timeout=300)
         self.assertTrue(pods[0]["spec"]["containers"][0].get("volumeDevices"), said)
 
 

@@ -65,7 +65,7 @@ class Tool:
             return
         self.stopped = True
         self.process.stdin.close()
-        status = self.process.wait(60)
+        status = self.process.wait(ANSWER_TIME)
         self.process.stdout.close()
         if status != 0:
             raise AssertionError(f"the tool ended with {status}")

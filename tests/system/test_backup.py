@@ -259,7 +259,7 @@ class Progress(BackupTest):
             while part := os.read(ours, 65536):
                 text += part
         os.close(ours)
-        out = process.communicate(timeout=60)[0]
+        out = process.communicate(timeout=300)[0]
         self.assertEqual(process.returncode, 0)
         self.assertRegex(text.decode(), r"\r\x1b\[K\w+ \[#*-*\] +\d+ % of 20 MiB  "
                                         r"[\d.]+ [KMG]?i?B/s  \d+:\d\d left")
@@ -269,7 +269,7 @@ class Progress(BackupTest):
     def test_events_without_one(self):
         process = self.start_slowly("data@s1", "-o", "json", stdout=subprocess.PIPE)
         self.halt_in_the_middle(process)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
         self.assertEqual((err, process.returncode), ("", 0))
         events = [json.loads(line) for line in out.splitlines()]
         self.assertEqual(events[-1]["event"], "summary")
@@ -292,7 +292,7 @@ class Interrupted(BackupTest):
             process = self.start_slowly("data@s1")
             self.wait_for(lambda: len(self.files()) >= before + 4)
             process.send_signal(how)
-            process.communicate(timeout=60)
+            process.communicate(timeout=300)
             self.assertEqual(process.returncode,
                              INTERRUPTED if how == signal.SIGTERM else -signal.SIGKILL)
             self.assertEqual(self.backups(), [])
@@ -314,7 +314,7 @@ class Interrupted(BackupTest):
             wants[name] = self.snapshot(f"{name}@s")
         processes = [self.start("backup", "create", f"{name}@s", "-q") for name in wants]
         for process in processes:
-            self.assertEqual((process.communicate(timeout=60)[1], process.returncode), ("", 0))
+            self.assertEqual((process.communicate(timeout=300)[1], process.returncode), ("", 0))
         for made in self.backups():
             self.assertEqual(self.restored(made["id"]), wants[made["volume"]])
         self.backup("verify")

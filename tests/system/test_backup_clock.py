@@ -114,7 +114,7 @@ class Clock(BackupTest):
             self.assertEqual(digest(at / "data@s1" / "volume.img"), self.want["s1"])
         finally:
             process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=60)
+            process.communicate(timeout=300)
         self.assertEqual(self.files("locks"), [])
         self.all_are_whole()
 

@@ -92,7 +92,7 @@ class S3(BehindProxy, S3Server, BackupTest):
             process = self.start_slowly("data@s1", "-q")
             self.wait_for(lambda: self.arrived() >= before + 16 * MIB)
             process.send_signal(how)
-            process.communicate(timeout=60)
+            process.communicate(timeout=300)
             self.assertNotEqual(process.returncode, OK)
         kept = self.arrived()
         before = self.proxy.sent

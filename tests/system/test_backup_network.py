@@ -48,7 +48,7 @@ class SlowLine(BackupTest):
         process = self.start_slowly("data@s1", "-q")
         self.wait_for(lambda: len(self.packs()) >= 2)
         process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
         kept = sum(p.stat().st_size for p in self.packs())
         made = self.create("data@s1")
         self.assertLess(made["bytes_stored"], 1.05 * size - kept)
@@ -56,7 +56,7 @@ class SlowLine(BackupTest):
                              self.scratch / "out")
         self.wait_for(lambda: sum(p.stat().st_blocks for p in self.scratch.glob("out.*")) > 4096)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
         self.assertFalse((self.scratch / "out").exists())
         done = self.events("restore", "data", "--to", self.scratch / "out")[-1]
         self.assertGreater(done["bytes_kept"], MIB)

@@ -53,7 +53,7 @@ class RandomCycles(BackupTest):
         process = self.start("backup", what, *args, "-q")
         time.sleep(random.random() * 1.2)
         process.send_signal(random.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)))
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
         self.count[f"{what}, {'killed' if process.returncode else 'done before the kill'}"] += 1
         return process.returncode
 

@@ -273,7 +273,7 @@ class Restore(TwoBackups):
                 open(at / "data@s2" / "volume.img", "r+b")
         finally:
             process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=60)
+            process.communicate(timeout=300)
         self.assertFalse(os.path.ismount(at))
         self.assertEqual(self.files("locks"), [])
 
@@ -308,7 +308,7 @@ class Restore(TwoBackups):
                 subprocess.run(["umount", inside], check=True)
         finally:
             process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=60)
+            process.communicate(timeout=300)
         self.assertEqual(process.returncode, 0)
         self.assertFalse(os.path.ismount(at))
         self.assertEqual(self.files("locks"), [])

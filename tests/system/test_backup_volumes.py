@@ -293,7 +293,7 @@ class Killed(VolumeTest):
         process = self.start_slowly("data")
         self.wait_for(self.files)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
         self.assertEqual(process.returncode, 128 + signal.SIGTERM)
         self.assertEqual((self.live(), self.files("locks")), ([], []))
 
@@ -301,7 +301,7 @@ class Killed(VolumeTest):
         process = self.start_slowly("data")
         self.wait_for(self.files)
         process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
         self.assertEqual(len(self.live()), 1)
         done = self.backup("create", "logs")
         self.assertIn("1 snapshot of a backup that was killed is deleted", done.stderr)

@@ -11,7 +11,7 @@ from rolesbed import RolesTest, wait_until
 VELERO = "/apis/velero.io/v1/namespaces/velero"
 SNAPSHOTS = "/apis/snapshot.storage.k8s.io/v1"
 SNAPSHOTTER = "cairn.csi.dev/snapshotter"
-SECONDS = 60
+SECONDS = 180  # only a hang reaches it
 # What Velero 1.18 writes, and reads.
 OLDER = {"spec": {"backupName": "b1", "backupUID": "u", "location": "loc",
                   "persistentVolumeName": "pv", "providerVolumeID": "v", "volumeType": "gold"},
