@@ -250,5 +250,17 @@ class Claims(BackupTest):
         self.assert_nothing_left()
 
 
+def have_own_place():
+    """Starts this program again where PLACE is its own: other runs on this machine have one, and
+    each run takes back what dead ones left."""
+    if os.environ.get("CAIRN_OWN_PLACE") == "1":
+        return
+    PLACE.mkdir(mode=0o700, exist_ok=True)
+    script = 'mount -t tmpfs -o mode=700 cairn-backup "$0" && exec "$@"'
+    os.execvpe("unshare", ["unshare", "--mount", "--propagation", "slave", "sh", "-c", script, PLACE,
+                           sys.executable, *sys.argv], {**os.environ, "CAIRN_OWN_PLACE": "1"})
+
+
 if __name__ == "__main__":
+    have_own_place()
     sys.exit(unittest.main())
