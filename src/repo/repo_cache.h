@@ -46,7 +46,8 @@ void repo_cache_attach(struct repo *repo);
  * exists, not that it is readable, and restic could not find blobs that only a cache knows. If one
  * is damaged, the index is loaded from the repository. `idle`: the caller adds nothing, and in a
  * repository of more than REPO_CACHE_CHECK_PACKS packs, whose listing alone takes several requests,
- * nothing is read.
+ * nothing is read. Damage that stays unnoticed then is of the index, not of data: a repair reads it
+ * from the packs, all of which were listed.
  *
  * CAIRN_DATA_LOSS  an index file is damaged
  */

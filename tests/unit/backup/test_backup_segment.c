@@ -590,9 +590,40 @@ static void a_lost_pack_is_found_among_any_number(void **state)
 	assert_read_back(fix, &volume, &result.id, true);
 }
 
+/* Where the listing of packs alone takes many requests, an unchanged backup does not read index files
+ * again. If they are damaged, what it needs is in the packs: a repair makes it whole for everybody. */
+static void what_an_unchanged_backup_does_not_read_can_be_repaired(void **state)
+{
+	struct repofix *fix = *state;
+	cairn_cleanup(volume_done) struct volume volume;
+	struct backup_result result;
+	struct repo_repair_stats stats;
+	struct cairn_err err = {0};
+	struct repo_options options = repofix_options(fix, REPO_LOCK_EXCLUSIVE);
+
+	back_up_cached(fix, &volume, &result);
+	add_packs(fix, REPO_CACHE_CHECK_PACKS + 1);
+	back_up(fix, &volume, 0, &result);
+	spoil_indexes(fix);
+	back_up(fix, &volume, 0, &result);
+	assert_int_equal(result.bytes_changed, 0);
+	repofix_close(fix);
+	assert_ok(repo_open(&options, &fix->repo, &err), &err);
+	assert_code(repo_load_index(fix->repo, &err), CAIRN_DATA_LOSS);
+	repofix_close(fix);
+	assert_ok(repo_open(&options, &fix->repo, &err), &err);
+	assert_ok(repo_repair_index(fix->repo, &stats, &err), &err);
+	assert_true(stats.files > 0 && stats.packs > REPO_CACHE_CHECK_PACKS);
+	repofix_close(fix);
+	assert_read_back(fix, &volume, &result.id, true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			what_an_unchanged_backup_does_not_read_can_be_repaired, repofix_setup,
+			repofix_teardown),
 		cmocka_unit_test_setup_teardown(a_lost_pack_is_found_among_any_number,
 						repofix_setup, repofix_teardown),
 		cmocka_unit_test_setup_teardown(only_what_changed_is_stored_again, repofix_setup,
