@@ -69,14 +69,43 @@ int pool_cleanup_note(struct pool *pool, const char *id, struct cairn_err *err)
 	return pool_catalogue_commit(batch, CATALOGUE_ORDERED, err);
 }
 
+static int lost_record(const char *id, struct cairn_err *err)
+{
+	return cairn_err_set(err, CAIRN_DATA_LOSS, "an index lists '%s', which has no record", id);
+}
+
+/* A volume without a record has no snapshots in the index, unless its record is lost. */
+static int refuse_lost_volume(struct pool *pool, uint64_t volume, const char *id,
+			      struct cairn_err *err)
+{
+	cairn_auto_free uint64_t *numbers = NULL;
+	size_t n;
+	int rc = pool_records_collect(pool->cat, LEDGER_SNAPSHOTS, volume, &numbers, &n, err);
+
+	return rc || n == 0 ? rc : lost_record(id, err);
+}
+
+/* The same for a snapshot. */
+static int refuse_lost_snapshot(struct pool *pool, uint64_t volume, uint64_t number, const char *id,
+				struct cairn_err *err)
+{
+	bool listed;
+	int rc = pool_records_is_listed(pool->cat, volume, number, &listed, err);
+
+	return rc || !listed ? rc : lost_record(id, err);
+}
+
 static int settle_volume(struct pool *pool, uint64_t volume, const char *id, struct cairn_err *err)
 {
 	struct store_ref ref = {STORE_VOLUME, id};
 	struct record_volume record;
 	uint64_t size;
 	int rc = pool_records_volume_get(pool->cat, volume, &record, err);
+	bool none = rc == CAIRN_NOT_FOUND;
 
-	if (rc == CAIRN_NOT_FOUND || (rc == 0 && record.deleted))
+	if (none)
+		rc = refuse_lost_volume(pool, volume, id, err);
+	if (rc == 0 && (none || record.deleted))
 		return pool_store_remove(pool->store, ref, err);
 	if (rc)
 		return rc;
@@ -175,7 +204,8 @@ static int settle_snapshot(struct pool *pool, uint64_t volume, uint64_t number, 
 	if (rc == CAIRN_NOT_FOUND) {
 		if (frozen)
 			thaw_volume(pool, volume);
-		return remove_snapshot_data(pool, id, err);
+		rc = refuse_lost_snapshot(pool, volume, number, id, err);
+		return rc ? rc : remove_snapshot_data(pool, id, err);
 	}
 	if (rc)
 		return rc;

@@ -19,6 +19,7 @@
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
 #include "pool/locks.h"
+#include "pool/lost_record.h"
 
 #define SLOT_POOL      0ULL
 #define SLOT_VOLUME    (1ULL << 60)
@@ -169,6 +170,27 @@ static bool name_is_possible(const char *name)
 	return name && pool_name_check("", name, NULL) == 0;
 }
 
+/* CAIRN_NOT_FOUND only where the volume has no data either. */
+static int find_volume_by_id(struct pool *pool, uint64_t volume, struct record_volume *ret,
+			     struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+	char id[POOL_ID_MAX + 1];
+	int rc = pool_records_volume_get(pool->cat, volume, ret, err);
+	int lost;
+
+	if (rc != CAIRN_NOT_FOUND)
+		return rc;
+	pool_ids_format_volume(volume, id);
+	lost = pool_lost_record_check(pool, (struct store_ref){STORE_VOLUME, id}, &why);
+	if (!lost)
+		return CAIRN_NOT_FOUND;
+	rc = pool_records_volume_get(pool->cat, volume, ret, err);
+	if (rc == CAIRN_NOT_FOUND && err)
+		*err = why;
+	return rc == CAIRN_NOT_FOUND ? lost : rc;
+}
+
 int pool_impl_find_volume(struct pool *pool, const char *text, struct record_volume *ret,
 			  struct cairn_err *err)
 {
@@ -176,7 +198,7 @@ int pool_impl_find_volume(struct pool *pool, const char *text, struct record_vol
 	uint64_t volume;
 
 	if (text && pool_ids_parse_volume(text, &volume))
-		rc = pool_records_volume_get(pool->cat, volume, ret, err);
+		rc = find_volume_by_id(pool, volume, ret, err);
 	else if (name_is_possible(text))
 		rc = pool_records_volume_by_name(pool->cat, text, ret, err);
 	if (rc == CAIRN_NOT_FOUND)
@@ -229,8 +251,8 @@ static int find_by_names(struct pool *pool, const char *text, struct record_snap
 	return CAIRN_NOT_FOUND;
 }
 
-static int find_by_id(struct pool *pool, uint64_t volume, uint64_t number,
-		      struct record_snapshot *ret, struct cairn_err *err)
+static int get_snapshot_of(struct pool *pool, uint64_t volume, uint64_t number,
+			   struct record_snapshot *ret, struct cairn_err *err)
 {
 	struct record_snapshot found;
 	int rc = pool_records_snapshot_get(pool->cat, number, &found, err);
@@ -240,6 +262,27 @@ static int find_by_id(struct pool *pool, uint64_t volume, uint64_t number,
 	if (rc == 0)
 		*ret = found;
 	return rc;
+}
+
+/* CAIRN_NOT_FOUND only where the snapshot has no data either. */
+static int find_by_id(struct pool *pool, uint64_t volume, uint64_t number,
+		      struct record_snapshot *ret, struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+	char id[POOL_ID_MAX + 1];
+	int rc = get_snapshot_of(pool, volume, number, ret, err);
+	int lost;
+
+	if (rc != CAIRN_NOT_FOUND)
+		return rc;
+	pool_ids_format_snapshot(volume, number, id);
+	lost = pool_lost_record_check(pool, (struct store_ref){STORE_SNAPSHOT, id}, &why);
+	if (!lost)
+		return CAIRN_NOT_FOUND;
+	rc = get_snapshot_of(pool, volume, number, ret, err);
+	if (rc == CAIRN_NOT_FOUND && err)
+		*err = why;
+	return rc == CAIRN_NOT_FOUND ? lost : rc;
 }
 
 int pool_impl_find_recorded_snapshot(struct pool *pool, const char *text,
@@ -453,15 +496,33 @@ void pool_impl_fill_snapshot_of(const struct record_volume *volume,
 		pool_ids_format_snapshot(record->parent_volume, record->parent, ret->parent);
 }
 
+int pool_impl_volume_of_snapshot(struct pool *pool, const struct record_snapshot *record,
+				 struct record_volume *ret, struct cairn_err *err)
+{
+	struct record_snapshot again;
+	int rc = pool_records_volume_get(pool->cat, record->volume, ret, err);
+
+	if (rc != CAIRN_NOT_FOUND)
+		return rc ? cairn_err_wrap(err, "volume of snapshot %llu",
+					   (unsigned long long)record->number)
+			  : 0;
+	/* The last snapshot of a deleted volume expires together with its volume. */
+	rc = pool_records_snapshot_get(pool->cat, record->number, &again, err);
+	return rc ? rc
+		  : cairn_err_set(err, CAIRN_DATA_LOSS,
+				  "the volume of snapshot %llu has no record; run: cairn pool "
+				  "check",
+				  (unsigned long long)record->number);
+}
+
 int pool_impl_fill_snapshot(struct pool *pool, const struct record_snapshot *record,
 			    struct pool_snapshot *ret, struct cairn_err *err)
 {
 	struct record_volume volume;
-	int rc = pool_records_volume_get(pool->cat, record->volume, &volume, err);
+	int rc = pool_impl_volume_of_snapshot(pool, record, &volume, err);
 
 	if (rc)
-		return cairn_err_wrap(err, "volume of snapshot %llu",
-				      (unsigned long long)record->number);
+		return rc;
 	pool_impl_fill_snapshot_of(&volume, record, ret);
 	return 0;
 }

@@ -103,7 +103,11 @@ int pool_impl_check_granularity(uint32_t granularity, struct cairn_err *err);
 int pool_impl_data_size(struct pool *pool, struct store_ref ref, uint64_t recorded, uint64_t *ret,
 			struct cairn_err *err);
 
-/* Finds a volume by id or by name; a deleted one only by id. */
+/* Finds a volume by id or by name; a deleted one only by id.
+ *
+ * CAIRN_NOT_FOUND  never existed, or was deleted
+ * CAIRN_DATA_LOSS  its record cannot be read, or is missing although it has data
+ */
 int pool_impl_find_volume(struct pool *pool, const char *text, struct record_volume *ret,
 			  struct cairn_err *err);
 
@@ -159,6 +163,9 @@ void pool_impl_fill_volume(const struct pool *pool, const struct record_volume *
 /* Cannot fail, so it can be used after a commit. */
 void pool_impl_fill_snapshot_of(const struct record_volume *volume,
 				const struct record_snapshot *record, struct pool_snapshot *ret);
+/* The record of a snapshot's volume. CAIRN_NOT_FOUND only where the snapshot is gone too. */
+int pool_impl_volume_of_snapshot(struct pool *pool, const struct record_snapshot *record,
+				 struct record_volume *ret, struct cairn_err *err);
 int pool_impl_fill_snapshot(struct pool *pool, const struct record_snapshot *record,
 			    struct pool_snapshot *ret, struct cairn_err *err);
 

@@ -107,19 +107,9 @@ static int pool_snapshot_list_one(void *arg, const struct record_snapshot *recor
 	if (record->deleted && !listing->spec->with_deleted)
 		return 0;
 	rc = pool_impl_fill_snapshot(listing->pool, record, &snapshot, err);
-	/* The last snapshot of a deleted volume expires together with its volume. */
-	if (rc == CAIRN_NOT_FOUND) {
-		struct record_snapshot again;
-
-		if (pool_records_snapshot_get(listing->pool->cat, record->number, &again, err) ==
-		    CAIRN_NOT_FOUND)
-			return 0;
-		rc = cairn_err_set(err, CAIRN_DATA_LOSS,
-				   "the volume of snapshot %llu has no record; run: cairn pool "
-				   "check",
-				   (unsigned long long)record->number);
-	}
-	return rc ? rc : listing->fn(listing->arg, &snapshot, err);
+	if (rc)
+		return rc == CAIRN_NOT_FOUND ? 0 : rc;
+	return listing->fn(listing->arg, &snapshot, err);
 }
 
 static int list_of_volume(struct listing *listing, uint64_t after, struct cairn_err *err)

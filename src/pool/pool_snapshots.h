@@ -78,6 +78,7 @@ int pool_snapshot_complete(struct pool *pool, const char *snapshot,
  *
  * CAIRN_NOT_FOUND     never existed in this pool
  * CAIRN_PRECONDITION  the id existed, but its retention time has passed
+ * CAIRN_DATA_LOSS     its record cannot be read, or is missing although it has data
  */
 int pool_snapshot_get(struct pool *pool, const char *snapshot, struct pool_snapshot *ret,
 		      struct cairn_err *err);

@@ -65,7 +65,7 @@ static int snapshot_delete_bury(struct pool *pool, uint64_t number, struct cairn
 
 		rc = pool_records_snapshot_get(pool->cat, number, &record, err);
 		if (!rc)
-			rc = pool_records_volume_get(pool->cat, record.volume, &volume, err);
+			rc = pool_impl_volume_of_snapshot(pool, &record, &volume, err);
 		if (!rc)
 			rc = pool_catalogue_batch_new(pool->cat, &batch, err);
 		if (!rc)
@@ -106,6 +106,9 @@ int pool_snapshot_delete(struct pool *pool, const char *snapshot, struct cairn_e
 			rc = snapshot_delete_locked(pool, &record, err);
 		while (pool_reserve_helps(pool, rc, err));
 		pool_reserve_refill(pool);
+		/* The snapshot is there, whatever was not found. */
+		if (rc == CAIRN_NOT_FOUND)
+			rc = cairn_err_recode(err, CAIRN_UNAVAILABLE);
 	}
 	if (rc)
 		return cairn_err_wrap(err, "delete snapshot '%s'", snapshot);

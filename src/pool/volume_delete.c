@@ -169,6 +169,9 @@ int pool_volume_delete(struct pool *pool, const char *volume, enum pool_volume_d
 			rc = volume_delete_locked(pool, id, mode, err);
 		while (pool_reserve_helps(pool, rc, err));
 		pool_reserve_refill(pool);
+		/* The volume is there, whatever was not found. */
+		if (rc == CAIRN_NOT_FOUND)
+			rc = cairn_err_recode(err, CAIRN_UNAVAILABLE);
 	}
 	return rc ? cairn_err_wrap(err, "delete volume '%s'", volume) : 0;
 }

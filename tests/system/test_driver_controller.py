@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Controller of `cairn driver`: requests that are unusual, wrong, repeated or too many at once."""
 import concurrent.futures
+import contextlib
 import fcntl
 import os
+import sqlite3
 import struct
 import subprocess
 import threading
@@ -286,6 +288,31 @@ class Repeated(ControllerTest):
         for _ in range(3):
             self.call("Controller.DeleteVolume", volume_id=volume)
         self.refuses(Code.NOT_FOUND, "Controller.ControllerGetVolume", volume_id=volume)
+
+    def lose_record(self, key):
+        """As a flipped bit of its key does."""
+        with contextlib.closing(sqlite3.connect(self.pool / "catalogue.db")) as catalogue:
+            with catalogue:
+                done = catalogue.execute("DELETE FROM kv WHERE k=?", (key.encode(),))
+                self.assertEqual(done.rowcount, 1)
+
+    def test_a_delete_of_what_has_data_and_no_record_fails(self):
+        """It exists: pool check brings it back."""
+        volume = self.create()
+        cut = self.snapshot(volume)
+        volume_key, snapshot_key = (f"{kind}/{number:016x}" for kind, number in (
+            ("v", int(volume.split("-")[1], 16)), ("s", int(cut.split("-")[2]))))
+        for key in (volume_key, snapshot_key):
+            self.lose_record(key)
+            self.refuses(Code.DATA_LOSS, "Controller.DeleteSnapshot", snapshot_id=cut)
+            if key == volume_key:
+                self.refuses(Code.DATA_LOSS, "Controller.DeleteVolume", volume_id=volume)
+            subprocess.run([BIN, "--pool", self.pool, "pool", "check", "--repair", "--quiet"],
+                           check=True)
+        for _ in range(2):
+            self.delete_snapshot(cut)
+            self.call("Controller.DeleteVolume", volume_id=volume)
+        self.assertEqual(self.everything(), ([], []))
 
     def test_a_name_may_be_used_again_after_a_delete(self):
         first = self.create(name="again")

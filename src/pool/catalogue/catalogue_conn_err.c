@@ -66,13 +66,14 @@ static int cause_of(sqlite3 *db, int rc, int errno_now)
 	}
 }
 
-/* Callers take CAIRN_NOT_FOUND for a missing record and remove its data, so a
- * failure of the catalogue's files must not have that code. */
+/* Callers take CAIRN_NOT_FOUND for a missing record and remove its data, and
+ * CAIRN_PRECONDITION for a snapshot that has expired, so a failure of the catalogue's
+ * files must not have such a code. */
 static int files_err(const char *path, int sys_errno, struct cairn_err *err)
 {
 	int rc = cairn_err_sys(err, sys_errno, "catalogue '%s'", path);
 
-	return rc == CAIRN_NOT_FOUND || rc == CAIRN_EXISTS
+	return rc == CAIRN_NOT_FOUND || rc == CAIRN_EXISTS || rc == CAIRN_PRECONDITION
 		       ? cairn_err_recode(err, CAIRN_UNAVAILABLE)
 		       : rc;
 }

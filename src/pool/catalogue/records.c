@@ -95,14 +95,33 @@ int pool_records_volume_get(struct catalogue *cat, uint64_t volume, struct recor
 	return rc;
 }
 
+/* An entry of an index and the record that it names are removed in one commit. */
+static int index_without_record(const char *what, uint64_t number, struct cairn_err *err)
+{
+	return cairn_err_set(err, CAIRN_DATA_LOSS,
+			     "an index names %s %llx, which has no record; run: cairn pool check",
+			     what, (unsigned long long)number);
+}
+
 int pool_records_volume_by_name(struct catalogue *cat, const char *name, struct record_volume *ret,
 				struct cairn_err *err)
 {
 	struct ledger_key key = pool_records_key_text('w', name);
+	uint64_t before;
 	uint64_t volume;
 	int rc = records_get_number(cat, &key, &volume, err);
 
-	return rc ? rc : pool_records_volume_get(cat, volume, ret, err);
+	/* A volume may be removed just when a new one takes its name. */
+	while (rc == 0) {
+		rc = pool_records_volume_get(cat, volume, ret, err);
+		if (rc != CAIRN_NOT_FOUND)
+			return rc;
+		before = volume;
+		rc = records_get_number(cat, &key, &volume, err);
+		if (rc == 0 && volume == before)
+			return index_without_record("volume", volume, err);
+	}
+	return rc;
 }
 
 int pool_records_snapshot_get(struct catalogue *cat, uint64_t number, struct record_snapshot *ret,
@@ -127,20 +146,22 @@ int pool_records_snapshot_by_name(struct catalogue *cat, uint64_t volume, const 
 				  struct record_snapshot *ret, struct cairn_err *err)
 {
 	struct ledger_key key = pool_records_key_named('m', volume, name);
-	uint64_t before = 0;
+	uint64_t before;
 	uint64_t number;
 	int rc = records_get_number(cat, &key, &number, err);
 
 	/* A tombstone may be removed just when a new snapshot takes its
 	 * name. */
-	while (rc == 0 && number != before) {
+	while (rc == 0) {
 		rc = pool_records_snapshot_get(cat, number, ret, err);
 		if (rc != CAIRN_NOT_FOUND)
 			return rc;
 		before = number;
 		rc = records_get_number(cat, &key, &number, err);
+		if (rc == 0 && number == before)
+			return index_without_record("snapshot", number, err);
 	}
-	return rc ? rc : CAIRN_NOT_FOUND;
+	return rc;
 }
 
 static void put_volume_record(struct catalogue_batch *batch, uint64_t volume,
@@ -265,6 +286,19 @@ int pool_records_snapshot_change(struct catalogue *cat, struct catalogue_batch *
 	if (!now && old->name[0])
 		return drop_name(cat, batch, old, err);
 	return 0;
+}
+
+int pool_records_is_listed(struct catalogue *cat, uint64_t volume, uint64_t number, bool *ret,
+			   struct cairn_err *err)
+{
+	struct ledger_key key = pool_records_key_pair(LEDGER_SNAPSHOTS, volume, number);
+	cairn_auto_free uint8_t *data = NULL;
+	size_t n;
+	int rc = pool_catalogue_get(cat, pool_records_key_bytes(&key), &data, &n, err);
+
+	/* A damaged entry is one too. */
+	*ret = rc == 0 || rc == CAIRN_DATA_LOSS;
+	return *ret || rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
 int pool_records_last_number(struct catalogue *cat, uint64_t *ret, struct cairn_err *err)

@@ -21,7 +21,7 @@ struct cairn_err;
 struct catalogue;
 struct catalogue_batch;
 
-/* CAIRN_NOT_FOUND when there is no such record. */
+/* CAIRN_NOT_FOUND when there is no such record, or no such name. */
 int pool_records_volume_get(struct catalogue *cat, uint64_t volume, struct record_volume *ret,
 			    struct cairn_err *err);
 int pool_records_volume_by_name(struct catalogue *cat, const char *name, struct record_volume *ret,
@@ -80,6 +80,10 @@ enum ledger_index {
 /* Everything listed under `key` in that index, ascending; owned by the caller. */
 int pool_records_collect(struct catalogue *cat, enum ledger_index index, uint64_t key,
 			 uint64_t **ret, size_t *ret_n, struct cairn_err *err);
+
+/* Whether the index lists that snapshot among those of the volume. */
+int pool_records_is_listed(struct catalogue *cat, uint64_t volume, uint64_t number, bool *ret,
+			   struct cairn_err *err);
 
 /* Numbers of tombstones that expire at or before `now_ns`, at most `max`,
  * without the first `skip`. */

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include "base/cleanup.h"
 #include "pool/catalogue/catalogue.h"
 #include "pool/catalogue/ids.h"
+#include "pool/catalogue/record_key.h"
 #include "pool/catalogue/records.h"
 #include "pool/pool_impl.h"
 #include "poolfix.h"
@@ -275,6 +277,140 @@ static void a_repair_that_is_killed_leaves_no_list_behind(void **state)
 	poolfix_reopen(fix);
 }
 
+/* ---- lost records ---------------------------------------------------------- */
+
+struct named {
+	struct pool_volume volume;
+	struct pool_snapshot s1, s2;
+	uint64_t bits, number; /* of s1 */
+};
+
+static void make_named(struct poolfix *fix, struct named *ret)
+{
+	struct cairn_err err = {0};
+
+	fill(fix, "data", 2);
+	complete(fix, "data@s2");
+	assert_ok(pool_volume_get(fix->pool, "data", &ret->volume, &err), &err);
+	assert_ok(pool_snapshot_get(fix->pool, "data@s1", &ret->s1, &err), &err);
+	assert_ok(pool_snapshot_get(fix->pool, "data@s2", &ret->s2, &err), &err);
+	assert_true(pool_ids_parse_snapshot(ret->s1.id, &ret->bits, &ret->number));
+}
+
+/* As a flipped bit in its key does. */
+static void lose_record(struct poolfix *fix, char kind, uint64_t number)
+{
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	struct ledger_key key = pool_records_key_number(kind, number);
+	struct cairn_err err = {0};
+
+	assert_ok(pool_catalogue_batch_new(fix->pool->cat, &batch, &err), &err);
+	pool_catalogue_delete(batch, pool_records_key_bytes(&key));
+	assert_ok(pool_catalogue_commit(batch, CATALOGUE_DURABLE, &err), &err);
+}
+
+static void repair(struct poolfix *fix)
+{
+	struct pool_check_spec spec = {.repair = true};
+	struct pool_check_result result;
+	struct cairn_err err = {0};
+
+	assert_ok(pool_check(fix->pool, &spec, &result, &err), &err);
+	poolfix_check_clean(fix);
+}
+
+static void a_snapshot_without_a_record_is_not_deleted(void **state)
+{
+	struct poolfix *fix = *state;
+	struct pool_snapshot found;
+	struct cairn_err err = {0};
+	struct named named;
+
+	make_named(fix, &named);
+	lose_record(fix, 's', named.number);
+	assert_code(pool_snapshot_get(fix->pool, named.s1.id, &found, &err), CAIRN_DATA_LOSS);
+	assert_code(pool_snapshot_delete(fix->pool, named.s1.id, &err), CAIRN_DATA_LOSS);
+	assert_code(pool_snapshot_get(fix->pool, "data@s1", &found, &err), CAIRN_DATA_LOSS);
+	repair(fix);
+	delete_snapshot(fix, named.s1.id);
+}
+
+static void a_volume_without_a_record_is_not_deleted(void **state)
+{
+	struct poolfix *fix = *state;
+	struct pool_snapshot snapshot;
+	struct pool_volume volume;
+	struct cairn_err err = {0};
+	struct named named;
+
+	make_named(fix, &named);
+	lose_record(fix, 'v', named.bits);
+	assert_code(pool_volume_get(fix->pool, named.volume.id, &volume, &err), CAIRN_DATA_LOSS);
+	assert_code(pool_volume_get(fix->pool, "data", &volume, &err), CAIRN_DATA_LOSS);
+	assert_code(
+		pool_volume_delete(fix->pool, named.volume.id, POOL_DELETE_KEEP_SNAPSHOTS, &err),
+		CAIRN_DATA_LOSS);
+	/* Nor is its snapshot. */
+	assert_code(pool_snapshot_get(fix->pool, named.s1.id, &snapshot, &err), CAIRN_DATA_LOSS);
+	assert_code(pool_snapshot_delete(fix->pool, named.s1.id, &err), CAIRN_DATA_LOSS);
+	repair(fix);
+	delete_snapshot(fix, named.s1.id);
+	assert_ok(pool_volume_delete(fix->pool, named.volume.id, POOL_DELETE_KEEP_SNAPSHOTS, &err),
+		  &err);
+}
+
+/* The list has an entry for a live object after a process was killed. */
+static void list_for_cleanup(struct poolfix *fix, const char *id)
+{
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	struct cairn_err err = {0};
+
+	assert_ok(pool_catalogue_batch_new(fix->pool->cat, &batch, &err), &err);
+	pool_records_cleanup_add(batch, id);
+	assert_ok(pool_catalogue_commit(batch, CATALOGUE_DURABLE, &err), &err);
+}
+
+static void data_whose_record_is_lost_is_not_cleaned_up(void **state)
+{
+	struct poolfix *fix = *state;
+	cairn_auto_free char *of_snapshot = NULL;
+	cairn_auto_free char *of_volume = NULL;
+	struct cairn_err err = {0};
+	struct named named;
+
+	make_named(fix, &named);
+	assert_ok(pool_snapshot_path(fix->pool, "data@s1", &of_snapshot, &err), &err);
+	assert_ok(pool_volume_path(fix->pool, "data", &of_volume, &err), &err);
+	list_for_cleanup(fix, named.s1.id);
+	list_for_cleanup(fix, named.volume.id);
+	lose_record(fix, 's', named.number);
+	lose_record(fix, 'v', named.bits);
+	poolfix_reopen(fix);
+	assert_int_equal(access(of_snapshot, F_OK), 0);
+	assert_int_equal(access(of_volume, F_OK), 0);
+	repair(fix);
+	poolfix_reopen(fix);
+	assert_int_equal(access(of_snapshot, F_OK), 0);
+	assert_int_equal(access(of_volume, F_OK), 0);
+	assert_string_equal(poolfix_delta(fix, "data@s1", "data@s2"), "2");
+}
+
+/* Not the snapshot is missing, but what its deletion needs. */
+static void a_deletion_that_lacks_a_directory_has_not_deleted(void **state)
+{
+	struct poolfix *fix = *state;
+	struct cairn_err err = {0};
+	char sets[160];
+
+	fill(fix, "data", 2); /* the set of s2 is pending */
+	snprintf(sets, sizeof(sets), "%s/sets", fix->dir);
+	assert_int_equal(rmdir(sets), 0);
+	assert_code(pool_snapshot_delete(fix->pool, "data@s1", &err), CAIRN_UNAVAILABLE);
+	assert_int_equal(mkdir(sets, 0700), 0);
+	poolfix_reopen(fix);
+	delete_snapshot(fix, "data@s1");
+}
+
 static void read_marker_text(const struct poolfix *fix, char *ret, size_t size)
 {
 	char path[128];
@@ -324,6 +460,10 @@ int main(void)
 		POOL_TEST(a_repair_that_is_killed_leaves_no_list_behind),
 		POOL_TEST(a_volume_with_an_unreadable_snapshot_is_abnormal),
 		POOL_TEST(two_repairs_of_one_marker_agree),
+		POOL_TEST(a_snapshot_without_a_record_is_not_deleted),
+		POOL_TEST(a_volume_without_a_record_is_not_deleted),
+		POOL_TEST(data_whose_record_is_lost_is_not_cleaned_up),
+		POOL_TEST(a_deletion_that_lacks_a_directory_has_not_deleted),
 	};
 
 	return cmocka_run_group_tests_name("pool/damage", tests, NULL, NULL);
