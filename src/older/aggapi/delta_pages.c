@@ -147,7 +147,8 @@ static int read_spec(struct aggapi_delta *ret, uint64_t limit_max, struct aggapi
 		return aggapi_refuse_field(refusal, "spec.targetVolumeSnapshotName", REQUIRED,
 					   "spec.targetVolumeSnapshotName: required");
 	mode = kube_str(spec, "mode");
-	if (json_object_get(spec, "mode") && (!mode || strcasecmp(mode, "block") != 0))
+	if (!json_is_null(json_object_get(spec, "mode")) && json_object_get(spec, "mode") &&
+	    (!mode || strcasecmp(mode, "block") != 0))
 		return aggapi_refuse_field(refusal, "spec.mode", "FieldValueNotSupported",
 					   "spec.mode: only \"block\" is supported");
 	ret->asked = ret->limit > 0 ? ret->limit : limit_max;
@@ -257,6 +258,12 @@ static int add_continue(json_t *status, const struct aggapi_delta *delta, const 
 		if (cairn_parse_u64(next, &index, NULL) != 0 || index > INT64_MAX)
 			return cairn_err_set(err, CAIRN_INTERNAL,
 					     "the driver's page token is not a block index");
+		/* A user that follows it would never come to the end. */
+		if (index <= delta->offset)
+			return cairn_err_set(err, CAIRN_INTERNAL,
+					     "the driver's next page begins at block %" PRIu64
+					     ", not behind this one",
+					     index);
 	} else if (json_array_size(blocks) > 0 &&
 		   kube_i64(json_array_get(blocks, json_array_size(blocks) - 1), &last, "offset")) {
 		index = (uint64_t)last + 1;

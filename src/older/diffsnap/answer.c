@@ -1,13 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "older/diffsnap/answer.h"
-#include "base/base64.h"
 
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/num.h"
+
+int diffsnap_answer_check(const Csi__V1__DifferentialSnapshotResponse *page, const char *start,
+			  struct cairn_err *err)
+{
+	uint64_t end = 0;
+
+	for (size_t i = 0; i < page->n_change_block_list; i++) {
+		const Csi__V1__ChangedBlock *block = page->change_block_list[i];
+
+		if (block->size == 0 || block->offset < end ||
+		    __builtin_add_overflow(block->offset, block->size, &end))
+			return cairn_err_set(err, CAIRN_INTERNAL,
+					     "the driver's blocks are out of order at offset "
+					     "%" PRIu64,
+					     block->offset);
+	}
+	if (page->next_offset[0] && strcmp(page->next_offset, start ? start : "") == 0)
+		return cairn_err_set(err, CAIRN_INTERNAL,
+				     "the driver's next page is this one again, at '%.64s'", start);
+	return 0;
+}
 
 static void answer_add_number(struct cairn_buf *out, const char *before, uint64_t value)
 {

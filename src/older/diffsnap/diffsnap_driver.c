@@ -14,6 +14,7 @@
 #include "csi_client/json_map.h"
 #include "net/grpc/grpc_client.h"
 #include "net/grpc/unary.h"
+#include "older/diffsnap/answer.h"
 #include "older/diffsnap/diffsnap_resource.h"
 #include "proto/message.h"
 
@@ -87,24 +88,6 @@ int diffsnap_driver_supports(struct diffsnap_driver *driver, bool *ret, struct c
 	return rc;
 }
 
-/* Checks what clients rely on: blocks are ascending, do not overlap and are not empty. */
-static int check_page(const Csi__V1__DifferentialSnapshotResponse *page, struct cairn_err *err)
-{
-	uint64_t end = 0;
-
-	for (size_t i = 0; i < page->n_change_block_list; i++) {
-		const Csi__V1__ChangedBlock *block = page->change_block_list[i];
-
-		if (block->size == 0 || block->offset < end ||
-		    __builtin_add_overflow(block->offset, block->size, &end))
-			return cairn_err_set(err, CAIRN_INTERNAL,
-					     "the driver's blocks are out of order at offset "
-					     "%" PRIu64,
-					     block->offset);
-	}
-	return 0;
-}
-
 int diffsnap_driver_block(struct diffsnap_driver *driver, const char *token, const char *holder,
 			  data_piece_fn piece, void *arg, struct cairn_err *err)
 {
@@ -140,7 +123,7 @@ int diffsnap_driver_page(struct diffsnap_driver *driver,
 			       driver->timeout_ms, &request.base,
 			       &csi__v1__differential_snapshot_response__descriptor, &answer, err);
 	if (!rc)
-		rc = check_page((const void *)answer, err);
+		rc = diffsnap_answer_check((const void *)answer, start, err);
 	if (rc) { /* clients do not know the driver's handles */
 		cairn_err_replace(err, resource->target, resource->target_name);
 		cairn_err_replace(err, resource->base, resource->base_name);

@@ -261,6 +261,27 @@ static void a_page_becomes_the_status(void **state)
 	aggapi_delta_done(&delta);
 }
 
+static void a_page_that_does_not_lead_on_is_a_failure(void **state)
+{
+	static const char *const tokens[] = {"7", "6", "0"};
+	struct aggapi_refusal refusal;
+	struct aggapi_delta delta;
+
+	(void)state;
+	assert_int_equal(parse(HEAD ",\"spec\":{\"targetVolumeSnapshotName\":\"b\",\"mode\":null,"
+				    "\"offset\":7}}",
+			       AGGAPI_STRICT, &delta, &refusal),
+			 0);
+	for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {
+		kube_auto_json json_t *page =
+			json_pack("{s:[], s:s}", "changedBlocks", "nextToken", tokens[i]);
+
+		assert_int_equal(aggapi_delta_complete(&delta, page, NULL), CAIRN_INTERNAL);
+	}
+	assert_null(kube_at(delta.object, "status"));
+	aggapi_delta_done(&delta);
+}
+
 static void an_answer_that_is_none_is_not_believed(void **state)
 {
 #define B(offset, size) "{\"offset\":" offset ",\"blockSizeBytes\":" size "}"
@@ -537,6 +558,7 @@ int main(void)
 		cmocka_unit_test(a_wrong_request_is_refused_with_its_field),
 		cmocka_unit_test(an_unknown_field_is_refused_only_when_strict),
 		cmocka_unit_test(a_page_becomes_the_status),
+		cmocka_unit_test(a_page_that_does_not_lead_on_is_a_failure),
 		cmocka_unit_test(an_answer_that_is_none_is_not_believed),
 		cmocka_unit_test(a_question_survives_the_way),
 		cmocka_unit_test(a_data_token_says_what_it_is_for),

@@ -216,6 +216,33 @@ static void a_page_becomes_json(void **state)
 		"\"nextOffset\":\"12\\\"3\",\"volumeSize\":5,\"timeout\":6}\n");
 }
 
+static void a_page_that_leads_to_itself_is_not_believed(void **state)
+{
+	static const struct {
+		const char *start, *next;
+		int code;
+	} cases[] = {
+		{"", "", 0},
+		{NULL, "", 0},
+		{"4096", "", 0},
+		{"", "4096", 0},
+		{"4096", "8192", 0},
+		{"4096", "4096", CAIRN_INTERNAL},
+		{"token", "token", CAIRN_INTERNAL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		Csi__V1__DifferentialSnapshotResponse page;
+		char next[16];
+
+		csi__v1__differential_snapshot_response__init(&page);
+		snprintf(next, sizeof(next), "%s", cases[i].next);
+		page.next_offset = next;
+		assert_code(diffsnap_answer_check(&page, cases[i].start, NULL), cases[i].code);
+	}
+}
+
 static void the_table_finds_replaces_and_forgets(void **state)
 {
 	cairn_cleanup(diffsnap_table_freep) struct diffsnap_table *table = NULL;
@@ -255,6 +282,7 @@ int main(void)
 		cmocka_unit_test(parameters_reach_the_driver_up_to_a_limit),
 		cmocka_unit_test(names_that_are_too_long_are_refused),
 		cmocka_unit_test(a_page_becomes_json),
+		cmocka_unit_test(a_page_that_leads_to_itself_is_not_believed),
 		cmocka_unit_test(the_table_finds_replaces_and_forgets),
 	};
 
