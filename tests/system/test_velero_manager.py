@@ -222,6 +222,30 @@ class VeleroManagerTest(ManagerTest):
         self.assertEqual([item["metadata"]["name"] for item in
                           self.kube.list(f"{SNAPSHOTS}/volumesnapshotcontents")], ["new"])
 
+    def test_objects_of_a_restore_that_runs_for_hours_stay(self):
+        """A volume that is restored from the repository takes as long as its data do."""
+        self.kube.put(f"{VELERO}/restores", {
+            "metadata": {"name": "long", "creationTimestamp": now(-7200)},
+            "status": {"phase": "InProgress"}})
+        self.kube.put(f"{VELERO}/restores", {
+            "metadata": {"name": "ended", "creationTimestamp": now(-90000)},
+            "status": {"phase": "Failed"}})
+        for name, created in (("before", now(-9000)), ("during", now(-3600))):
+            role = {"labels": {"cairn.csi.dev/velero": "restore"}, "creationTimestamp": created}
+            self.kube.put("/api/v1/namespaces/velero/persistentvolumeclaims", {
+                "metadata": {"name": name, **role}, "spec": {}})
+            self.kube.put("/api/v1/persistentvolumes", {
+                "metadata": {"name": name, **role}, "spec": {
+                    "persistentVolumeReclaimPolicy": "Retain",
+                    "csi": {"driver": "d.io", "volumeHandle": name}}})
+        self.start_manager()
+        self.wait(lambda: self.kube.get("/api/v1/persistentvolumes/before")["spec"][
+            "persistentVolumeReclaimPolicy"] == "Delete", "what is older than the Restore goes")
+        self.assertEqual([item["metadata"]["name"] for item in self.kube.list(
+            "/api/v1/persistentvolumeclaims")], ["during"])
+        self.assertEqual(self.kube.get("/api/v1/persistentvolumes/during")["spec"][
+            "persistentVolumeReclaimPolicy"], "Retain")
+
     def test_progress_objects_of_killed_plugins_fail_and_go_with_their_restore(self, start=True):
         self.backup()
         self.progress(phase="InProgress")

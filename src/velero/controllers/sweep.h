@@ -46,7 +46,7 @@ int velero_sweep_groups(const struct velero_common *common, const struct kube_ca
 			struct cairn_err *err);
 
 /* Claims, imported snapshots and volumes of interrupted CreateVolumeFromSnapshot and
- * DeleteSnapshot calls, older than VELERO_SWEEP_AGE_MS. */
+ * DeleteSnapshot calls, older than VELERO_SWEEP_AGE_MS and than all Restores that run. */
 int velero_sweep_restores(const struct velero_common *common, const struct kube_call *how,
 			  struct cairn_err *err);
 
@@ -55,7 +55,7 @@ int velero_sweep_restores(const struct velero_common *common, const struct kube_
 int velero_sweep_progress(const struct velero_common *common, const struct kube_call *how,
 			  struct cairn_err *err);
 
-/* Longer than any call of the plugin, unless the period is shorter: for tests. */
+/* Longer than any call of the plugin that copies no data, unless the period is shorter: for tests. */
 #define VELERO_SWEEP_AGE_MS 1800000U
 
 /* Pure: was the object created at least that long ago? False without a creation time. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <stdint.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -8,6 +9,7 @@
 #include "base/text.h"
 #include "kube/kube_client.h"
 #include "kube/object.h"
+#include "kube/timestamp.h"
 #include "velero/content_discard.h"
 #include "velero/controller.h"
 #include "velero/controllers/sweep.h"
@@ -17,7 +19,8 @@
 struct sweeping {
 	const struct velero_common *common;
 	const struct kube_call *how;
-	json_t *volumes; /* all PersistentVolumes; NULL: not read yet */
+	json_t *volumes;    /* all PersistentVolumes; NULL: not read yet */
+	uint64_t before_ns; /* what was created later may belong to a Restore that runs */
 };
 
 static int delete_object(const struct sweeping *s, const struct kube_resource *resource,
@@ -91,12 +94,43 @@ static int sweep_volume(struct sweeping *s, const json_t *pv, struct cairn_err *
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
-static bool is_of_restore(const json_t *object)
+/* A restore takes as long as its data do. When Velero starts again, it fails a Restore that was
+ * interrupted. */
+static int find_running(struct sweeping *s, struct cairn_err *err)
+{
+	kube_auto_json json_t *list = NULL;
+	size_t i;
+	json_t *restore;
+	int rc = kube_list(s->common->client, KUBE_REF(&velero_restores, s->common->ns, NULL), NULL,
+			   s->how, &list, err);
+
+	if (rc)
+		return rc;
+	json_array_foreach(kube_at(list, "items"), i, restore)
+	{
+		uint64_t made = 0;
+
+		if (!cairn_text_same(kube_str(restore, "status", "phase"), "InProgress"))
+			continue;
+		(void)kube_time_parse(kube_str(restore, "metadata", "creationTimestamp"), &made);
+		if (made < s->before_ns)
+			s->before_ns = made;
+	}
+	return 0;
+}
+
+/* Old enough, and of no call that may still go on. */
+static bool is_left(const struct sweeping *s, const json_t *object)
 {
 	const char *role = kube_label(object, VELERO_LABEL_ROLE);
+	uint64_t made = 0;
 
-	return cairn_text_same(role, VELERO_ROLE_RESTORE) ||
-	       cairn_text_same(role, VELERO_ROLE_DELETE);
+	if (kube_is_deleted(object) ||
+	    !velero_sweep_is_old(object, cairn_now_ns(), s->common->period_ms) ||
+	    !kube_time_parse(kube_str(object, "metadata", "creationTimestamp"), &made))
+		return false;
+	return cairn_text_same(role, VELERO_ROLE_DELETE) ||
+	       (cairn_text_same(role, VELERO_ROLE_RESTORE) && made < s->before_ns);
 }
 
 static int sweep_kind(struct sweeping *s, const struct kube_resource *resource,
@@ -118,8 +152,7 @@ static int sweep_kind(struct sweeping *s, const struct kube_resource *resource,
 	{
 		struct cairn_err why = {0};
 
-		if (!is_of_restore(object) || kube_is_deleted(object) ||
-		    !velero_sweep_is_old(object, cairn_now_ns(), s->common->period_ms))
+		if (!is_left(s, object))
 			continue;
 		rc = sweep(s, object, &why);
 		if (!rc)
@@ -136,9 +169,11 @@ static int sweep_kind(struct sweeping *s, const struct kube_resource *resource,
 int velero_sweep_restores(const struct velero_common *common, const struct kube_call *how,
 			  struct cairn_err *err)
 {
-	struct sweeping s = {.common = common, .how = how};
-	int rc = sweep_kind(&s, &kube_persistentvolumeclaims, sweep_claim, err);
+	struct sweeping s = {.common = common, .how = how, .before_ns = UINT64_MAX};
+	int rc = find_running(&s, err);
 
+	if (!rc)
+		rc = sweep_kind(&s, &kube_persistentvolumeclaims, sweep_claim, err);
 	if (!rc)
 		rc = sweep_kind(&s, &kube_volumesnapshots, sweep_import, err);
 	if (!rc)
