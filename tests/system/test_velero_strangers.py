@@ -51,6 +51,53 @@ class VeleroStrangersTest(ManagerTest):
         self.wait(lambda: "of-none" not in self.snapshots(), "the leftover is gone")
         self.assertEqual(set(self.snapshots()), {"listed", "named", "elsewhere"})
 
+    def change_content(self, name, patch):
+        self.kube.change({"group": "snapshot.storage.k8s.io", "plural": "volumesnapshotcontents",
+                          "ns": None, "name": f"content-{name}", "sub": None}, patch, True, None)
+
+    def test_a_user_does_not_delete_the_storage_snapshot_of_a_restored_one(self):
+        """It removes the label by which the restored VolumeSnapshot is known; the backup needs the
+        storage snapshot."""
+        self.backup("good", **{"resource-list": {
+            "snapshot.storage.k8s.io/v1/VolumeSnapshot": ["shop/original"]}})
+        self.snapshot("restored", "good", old=True)
+        self.change_content("restored", {"metadata": {"labels": {"velero.io/restore-name": "r"}}})
+        self.snapshot("unneeded", "none", old=True)  # the last one that is looked at
+        self.start_manager()
+        self.wait(lambda: "unneeded" not in self.snapshots(), "the leftover is gone")
+        self.assertEqual(self.snapshots(), ["restored"])
+        self.assertEqual(self.policies()["content-restored"], "Retain")
+
+    def test_a_deleted_namespace_leaves_no_snapshot_of_an_interrupted_backup(self):
+        """Its contents stay, with the policy Retain: what a backup holds must outlive the namespace."""
+        self.backup("good", **{"resource-list": {
+            "snapshot.storage.k8s.io/v1/VolumeSnapshot": ["shop/listed"]}, "volumesnapshots": [
+                {**OLDER, "status": {"providerSnapshotID": "d.io_5_F_h-named"}}]})
+        self.backup("failed", phase="Failed", stored=False)
+        self.backup("runs", phase="InProgress", stored=False)
+        for name, backup, role in (("listed", "good", "item-action"),
+                                   ("named", "good", "snapshotter"),
+                                   ("running", "runs", "item-action"),
+                                   ("elsewhere", "none", "item-action"),
+                                   ("grouped", "failed", "item-action"),
+                                   ("restored", "failed", "item-action"),
+                                   ("new", "failed", "item-action"),
+                                   ("lost", "failed", "item-action"),
+                                   ("unnamed", "good", "snapshotter"),
+                                   ("of-none", "none", "item-action")):
+            self.snapshot(name, backup, role, location="removed" if name == "elsewhere" else
+                          "default")
+            self.kube.delete({"group": "snapshot.storage.k8s.io", "plural": "volumesnapshots",
+                              "ns": "shop", "name": name, "sub": None})
+            self.change_content(name, {"metadata": {"creationTimestamp": now(
+                0 if name == "new" else -3600)}, "spec": {"volumeSnapshotRef": {"uid": "gone"}}})
+        self.change_content("grouped", {"status": {"volumeGroupSnapshotHandle": "g"}})
+        self.change_content("restored", {"metadata": {"labels": {"velero.io/restore-name": "r"}}})
+        self.start_manager()
+        self.wait(lambda: set(self.policies()) == {f"content-{name}" for name in (
+            "listed", "named", "running", "elsewhere", "grouped", "restored", "new")}, "they go")
+        self.assertEqual(set(self.policies().values()), {"Retain"})
+
     def test_labels_of_a_user_do_not_delete_what_a_class_retains(self):
         """The content has no label of a backup: its policy stays."""
         self.snapshot("labelled", "none", old=True, kept=False)

@@ -237,7 +237,10 @@ int velero_sweep_is_needed(const struct velero_common *common, const struct vele
 	int rc;
 
 	*ret = true;
+	/* The label of the content counts too: users of the namespace can remove the other one, and
+	 * the storage snapshot of a restored pair is that of the backup. */
 	if (kube_is_deleted(snapshot) || kube_label(snapshot, VELERO_LABEL_RESTORE) ||
+	    kube_label(what->content, VELERO_LABEL_RESTORE) ||
 	    !velero_sweep_is_old(snapshot, cairn_now_ns(), common->period_ms))
 		return 0;
 	rc = velero_sweep_backup(common, velero_swept_told(what), &backup, &may, err);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <stdint.h>
+
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -125,6 +127,61 @@ static int sweep_contents(const struct velero_common *common, const struct kube_
 	return rc;
 }
 
+/* {name of its content: VolumeSnapshot}; NULL without memory. */
+static json_t *sweep_by_content(const json_t *list)
+{
+	kube_auto_json json_t *named = json_object();
+	size_t i;
+	json_t *snapshot;
+	bool failed = !named;
+
+	json_array_foreach(kube_at(list, "items"), i, snapshot)
+	{
+		const char *name = kube_str(snapshot, "status", "boundVolumeSnapshotContentName");
+
+		if (!failed && name)
+			failed = json_object_set(named, name, snapshot) != 0;
+	}
+	return failed ? NULL : cairn_take(named);
+}
+
+/* The VolumeSnapshot that the content was kept with, as far as the content tells. */
+static json_t *sweep_former(const json_t *content)
+{
+	const json_t *ref = kube_at(content, "spec", "volumeSnapshotRef");
+
+	return json_pack("{s:{s:s?, s:s?, s:s?, s:s?}, s:{s:s}}", "metadata", "name",
+			 kube_str(ref, "name"), "namespace", kube_str(ref, "namespace"), "uid",
+			 kube_str(ref, "uid"), "creationTimestamp",
+			 kube_str(content, "metadata", "creationTimestamp"), "status",
+			 "boundVolumeSnapshotContentName", kube_name(content));
+}
+
+/* Adds the VolumeSnapshots that went with their namespace, or that a user took the label from: their
+ * contents and storage snapshots are still there. Those of groups stay: nothing tells which others
+ * they are deleted with. */
+static int sweep_add_former(json_t *list, const json_t *contents, struct cairn_err *err)
+{
+	kube_auto_json json_t *named = sweep_by_content(list);
+	const char *name;
+	json_t *content;
+	int rc = named ? 0 : cairn_err_nomem(err, "snapshots");
+
+	json_object_foreach((json_t *)(uintptr_t)contents, name, content)
+	{
+		const json_t *snapshot = json_object_get(named, name);
+
+		if (rc || kube_is_deleted(content) || !kube_label(content, VELERO_LABEL_BACKUP) ||
+		    velero_group_has(content) ||
+		    kube_str(content, "status", "volumeGroupSnapshotHandle") ||
+		    (snapshot && velero_content_is_of(content, snapshot)))
+			continue;
+		if (json_array_append_new(kube_at(list, "items"), sweep_former(content)) != 0)
+			rc = cairn_err_nomem(err, "snapshots");
+	}
+	return rc;
+}
+
 /* With its content, unless that is of another one, or was not kept. */
 static struct velero_swept sweep_view(const json_t *snapshot, const json_t *contents)
 {
@@ -174,6 +231,9 @@ int velero_sweep_snapshots(const struct velero_common *common, const struct kube
 		rc = sweep_contents(common, how, &contents, err);
 	if (rc)
 		return rc == CAIRN_NOT_FOUND ? 0 : rc;
+	rc = sweep_add_former(list, contents, err);
+	if (rc)
+		return rc;
 	json_array_foreach(kube_at(list, "items"), i, snapshot)
 	{
 		struct cairn_err why = {0};
