@@ -177,10 +177,10 @@ class Discovery(unittest.TestCase):
         wait_until(self.asked, 120, "the listing has begun")
         self.processes.kill("kube-apiserver")
         try:
-            wait_until(lambda: not self.processes.is_alive("listing"), 60, "the listing ends")
+            wait_until(lambda: not self.processes.is_alive("listing"), 180, "the listing ends")
         finally:
             self.processes.restart("kube-apiserver")
-            wait_until(lambda: self.kube.answers("/readyz"), 60, "the API server is back")
+            wait_until(lambda: self.kube.answers("/readyz"), 180, "the API server is back")
         text = self.processes.log_text("listing")
         self.assertEqual(text.count("VARIABLE_LENGTH"), 500, text[-300:])
 
@@ -230,7 +230,7 @@ class Discovery(unittest.TestCase):
                                          "--kubeconfig", self.config])
         wait_until(lambda: "not yet ready" in self.processes.log_text("waiting"), 120, "it waits")
         self.make_snapshot("young")
-        wait_until(lambda: not self.processes.is_alive("waiting"), 60, "the listing ends")
+        wait_until(lambda: not self.processes.is_alive("waiting"), 180, "the listing ends")
         self.assertEqual(self.processes.log_text("waiting").count("VARIABLE_LENGTH"), 50)
 
     def test_a_content_that_belongs_to_another_snapshot_is_refused(self):

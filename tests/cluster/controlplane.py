@@ -20,7 +20,7 @@ SERVER_NAMES = LOCAL_NAMES + [f"IP:{SERVICE_ADDRESS}"] + [
 
 def http_answers(url):
     try:
-        with urllib.request.urlopen(url, timeout=5) as reply:
+        with urllib.request.urlopen(url, timeout=20) as reply:
             return reply.status == 200
     except (urllib.error.URLError, OSError):
         return False

@@ -203,7 +203,7 @@ class Node:
         not reliable: the kernel refuses (EINVAL) a namespace that it takes for older than the
         caller's, and since 6.18 it compares numbers that each processor hands out by itself.
         """
-        pid = wait_until(self.init_pid, 60, "the node's first process")
+        pid = wait_until(self.init_pid, 180, "the node's first process")
         wait_until(lambda: pathlib.Path(f"/proc/{pid}/exe").resolve().name == "bash", 60,
                    "the node's mount namespace")
         self.processes.start(MOUNTS, ["nsenter", "--target", pid, "--mount", "sleep", "infinity"])
@@ -306,4 +306,4 @@ def remove_cgroups(name):
                 with contextlib.suppress(OSError):
                     os.rmdir(place)
             return not top.exists()
-        wait_until(is_gone, 60, f"{top} is gone")
+        wait_until(is_gone, 180, f"{top} is gone")

@@ -118,7 +118,7 @@ class Stack:
                       "service": {"namespace": "cairn", "name": "cairn-aggapi",
                                   "port": self.port}}}])
         self.kube.kubectl("wait", "--for=condition=Available", "apiservice",
-                          f"v1alpha1.{GROUP}", "--timeout=60s")
+                          f"v1alpha1.{GROUP}", "--timeout=180s", timeout=200)
 
     def plain(self, *args, **how):
         """A request past the API server: (status, bytes); status 0 when there is no answer."""
@@ -476,7 +476,7 @@ class Story(unittest.TestCase):
         self.assertEqual(self.stack.plain(second_port, "POST", "/v1/deltas", question, fields)[0],
                          503)
         self.bed.processes.kill("lead-1")  # its Lease stays, and runs out
-        wait_until(lambda: self.is_ready(second), 60, "the second leads")
+        wait_until(lambda: self.is_ready(second), 180, "the second leads")
         self.assertEqual(self.stack.plain(second_port, "POST", "/v1/deltas", question, fields)[0],
                          200)
 
@@ -506,7 +506,7 @@ class Story(unittest.TestCase):
 
     def test_stops_in_order(self):
         _, health = self.stack.start_sidecar("passing", published=False)
-        wait_until(lambda: self.answers(health), 60, "it lives")
+        wait_until(lambda: self.answers(health), 180, "it lives")
         self.bed.processes.signal("passing", signal.SIGTERM)
         wait_until(lambda: not self.bed.processes.is_alive("passing"), 120, "it ends")
         self.assertIn("stopping", self.bed.processes.log_text("passing"))

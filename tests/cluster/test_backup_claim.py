@@ -138,12 +138,12 @@ class Claims(BackupTest):
                            "only the newest base is there")
         self.require_base(False)
         self.back_up(claim="kept")
-        wait_until(lambda: self.bases() == [], 60, "no base is there")
+        wait_until(lambda: self.bases() == [], 180, "no base is there")
         kept = self.back_up("--base", "keep", claim="kept")
         self.assertEqual(self.bases(), [kept["snapshot"]])
         # A base goes with its claim.
         self.kube.delete("-n", SPACE, "pvc", "kept")
-        wait_until(lambda: self.bases() == [], 60, "the base is gone")
+        wait_until(lambda: self.bases() == [], 180, "the base is gone")
         self.assert_nothing_left()
 
     def test_a_claim_of_files_is_backed_up_and_restored(self):
@@ -216,7 +216,7 @@ class Claims(BackupTest):
                 child.kill()
             with self.subTest(turn):
                 self.back_up(claim="killed")
-                wait_until(lambda: len(self.bases()) == 1, 60, "one base")
+                wait_until(lambda: len(self.bases()) == 1, 180, "one base")
                 self.assert_nothing_left()
 
     def test_a_killed_restore_is_taken_away_by_the_next(self):

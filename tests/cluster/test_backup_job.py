@@ -174,7 +174,7 @@ class Jobs(unittest.TestCase):
                         [(name, where)])
         self.addCleanup(self.remove, "pod", f"app-{name}")
         self.pods.wait(f"app-{name}", "Running")
-        wait_until(lambda: "written" in self.kube.kubectl("logs", f"app-{name}"), 60, "written")
+        wait_until(lambda: "written" in self.kube.kubectl("logs", f"app-{name}"), 180, "written")
 
     def run_in(self, name, script):
         return self.pods.execute(f"app-{name}", script)
@@ -238,7 +238,7 @@ class Jobs(unittest.TestCase):
         self.run_in("files", "dd if=/dev/urandom of=/data/more bs=4k count=2 2>/dev/null; sync")
         more = self.back_up("files")
         self.assertEqual((more["mode"], more["parent"]), ("changed", made["id"]))
-        wait_until(lambda: self.bases() == [more["snapshot"]], 60, "one base")
+        wait_until(lambda: self.bases() == [more["snapshot"]], 180, "one base")
         self.require_base(False)
         self.remove("volumesnapshot", more["snapshot"])
 
@@ -275,7 +275,7 @@ class Jobs(unittest.TestCase):
                                 "2>/dev/null")
         chance = random.Random(1)
         with self.begin("cut") as child:
-            wait_until(lambda: any("pod" in what for what in self.left()), 60, "a pod")
+            wait_until(lambda: any("pod" in what for what in self.left()), 180, "a pod")
             time.sleep(chance.uniform(0, 3))
             child.send_signal(signal.SIGINT)
             _, said = child.communicate(timeout=120)
@@ -339,7 +339,7 @@ class Jobs(unittest.TestCase):
                                       "2>/dev/null")
         with self.begin("late-kill") as child:
             # From its claim on the Job needs nobody.
-            wait_until(lambda: any("pvc" in what for what in self.left()), 60, "a claim")
+            wait_until(lambda: any("pvc" in what for what in self.left()), 180, "a claim")
             child.send_signal(signal.SIGSTOP)
             wait_until(lambda: any(job["status"].get("succeeded") for job in self.kube.get(
                 "job", "-n", SPACE)["items"]), 120, "the Job has ended")
@@ -352,7 +352,7 @@ class Jobs(unittest.TestCase):
         more = json.loads(done.stdout.splitlines()[-1])
         self.assertEqual((more["mode"], more["parent"], more["bytes_changed"]),
                          ("changed", made["id"], 0))
-        wait_until(lambda: self.bases() == [more["snapshot"]], 60, "one base")
+        wait_until(lambda: self.bases() == [more["snapshot"]], 180, "one base")
         self.require_base(False)
         self.remove("volumesnapshot", more["snapshot"])
         self.assert_nothing_left()
@@ -438,7 +438,7 @@ class Jobs(unittest.TestCase):
         self.application("away", "dd if=/dev/urandom of=/dev/data bs=1M count=8 conv=fsync "
                                  "2>/dev/null")
         with self.begin("away") as child:
-            wait_until(lambda: any("pod" in what for what in self.left()), 60, "a pod")
+            wait_until(lambda: any("pod" in what for what in self.left()), 180, "a pod")
             BED.processes.kill("kube-apiserver")
             time.sleep(6)
             BED.processes.restart("kube-apiserver")

@@ -45,7 +45,7 @@ class Tokens(unittest.TestCase):
             self.kube.request("GET", path, token=token)
         self.assertEqual(caught.exception.status, 403)
         self.kube.allow("reader", "one:client", [("", "configmaps", "get list")], namespace="one")
-        wait_until(lambda: self.kube.ask("GET", path, token=token)[0] == 200, 60, "allowed")
+        wait_until(lambda: self.kube.ask("GET", path, token=token)[0] == 200, 180, "allowed")
         self.assertEqual(self.kube.ask("GET", "/api/v1/configmaps", token=token)[0], 403)
         config = self.kube.kubeconfig_of_account("one", "client")
         self.kube.kubectl("get", "configmaps", kubeconfig=config)
@@ -60,8 +60,8 @@ class Tokens(unittest.TestCase):
 
 class Leftovers(unittest.TestCase):
     def assert_gone(self, directory, pids):
-        wait_until(lambda: not directory.exists(), 60, f"{directory} is gone")
-        wait_until(lambda: not any(started_at(pid) for pid in pids), 60, "its processes are gone")
+        wait_until(lambda: not directory.exists(), 180, f"{directory} is gone")
+        wait_until(lambda: not any(started_at(pid) for pid in pids), 180, "its processes are gone")
 
     def pids(self, processes):
         return [processes.pid(name) for name in processes.names()]

@@ -77,7 +77,7 @@ class Story(unittest.TestCase):
         self.remove("pvc", "restored")
         self.remove("volumesnapshot", "monday", "tuesday")
         self.remove("pvc", "data")
-        wait_until(lambda: not ids & set(self.volumes()), 60, "the volumes are gone")
+        wait_until(lambda: not ids & set(self.volumes()), 180, "the volumes are gone")
         self.kube.wait(lambda found: not [
             item for item in found["items"]
             if item["spec"]["volumeSnapshotRef"]["namespace"] == self.space],
@@ -91,7 +91,7 @@ class Story(unittest.TestCase):
         self.kube.kubectl("patch", "-n", self.space, "pvc", "grows", "-p", json.dumps(
             {"spec": {"resources": {"requests": {"storage": "100Mi"}}}}))
         volume = self.csi.volume_id("grows", self.space)
-        wait_until(lambda: self.volumes()[volume] == 100 * MIB, 60, "the volume has grown")
+        wait_until(lambda: self.volumes()[volume] == 100 * MIB, 180, "the volume has grown")
         # What is left to do needs a node, and the claim says so.
         self.kube.wait(lambda claim: claim["status"]["capacity"]["storage"] == "100Mi" or
                        "FileSystemResizePending" in json.dumps(claim["status"]),

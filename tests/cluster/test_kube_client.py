@@ -255,7 +255,7 @@ class Reviews(Case):
         def allowed(**what):
             return self.tool("access", user=user, resource="configmaps", ns=self.space,
                              **what)["allowed"]
-        wait_until(lambda: allowed(verb="get"), 60, "the right is there")
+        wait_until(lambda: allowed(verb="get"), 180, "the right is there")
         self.assertFalse(allowed(verb="delete"))
         self.assertTrue(self.tool("access", verb="delete", resource="configmaps",
                                   ns=self.space)["allowed"])  # ourselves
@@ -359,7 +359,7 @@ class Informers(Case):
         def same():
             found, truth = self.tool("informed"), self.truth()
             return found if found["objects"] == truth and found["told"] == truth else None
-        found = wait_until(same, 60, "the copy is true")
+        found = wait_until(same, 180, "the copy is true")
         self.assertEqual(found["odd"], 0)
         return found
 
@@ -394,7 +394,7 @@ class Informers(Case):
         self.inform()
         changes = threading.Thread(target=self.change, args=[150])
         changes.start()
-        wait_until(lambda: self.tool("informed")["changes"] > 20, 60, "it watches")
+        wait_until(lambda: self.tool("informed")["changes"] > 20, 180, "it watches")
         self.bed.processes.kill("kube-apiserver")
         restart_apiserver(self.bed)
         changes.join()
@@ -415,7 +415,7 @@ class Informers(Case):
         compact(self.bed)
         restart_apiserver(self.bed)
         os.kill(self.tool.process.pid, signal.SIGCONT)
-        wait_until(lambda: self.tool("informed")["lists"] >= 2, 60, "it lists again")
+        wait_until(lambda: self.tool("informed")["lists"] >= 2, 180, "it lists again")
         self.check()
 
     def test_a_stop_is_prompt_whatever_the_server_does(self):
@@ -536,7 +536,7 @@ class Credentials(Case):
                         [("", "configmaps", "get list create")], namespace=self.space)
         path = f"/api/v1/namespaces/{self.space}/configmaps"
         token = self.kube.token(self.space, "client")
-        wait_until(lambda: self.kube.ask("GET", path, token=token)[0] == 200, 60, "allowed")
+        wait_until(lambda: self.kube.ask("GET", path, token=token)[0] == 200, 180, "allowed")
 
     def config(self, user):
         config = {"apiVersion": "v1", "kind": "Config", "current-context": "c",
@@ -568,11 +568,11 @@ class Credentials(Case):
         path = f"/api/v1/namespaces/{self.space}/serviceaccounts/client"
         self.kube.request("DELETE", path)
         self.kube.service_account(self.space, "client")
-        wait_until(lambda: self.reads(tool)["ok"] is False, 60, "the old one is refused")
+        wait_until(lambda: self.reads(tool)["ok"] is False, 180, "the old one is refused")
         self.refused(self.reads(tool), "UNAUTHENTICATED", 401)
         (pod / "new").write_text(self.kube.token(self.space, "client"))
         (pod / "new").rename(pod / "token")
-        wait_until(lambda: self.reads(tool)["ok"], 60, "the new one is taken up")
+        wait_until(lambda: self.reads(tool)["ok"], 180, "the new one is taken up")
 
     def test_a_plugin_gives_tokens_until_they_expire(self):
         self.account()

@@ -247,7 +247,7 @@ class Plugin(BackupTest):
 
         def rights_in_vain():
             return Rights(self.kube, self.audit).in_vain(VIEWER)
-        wait_until(lambda: not rights_in_vain(), 60, f"used; left are {rights_in_vain()}")
+        wait_until(lambda: not rights_in_vain(), 180, f"used; left are {rights_in_vain()}")
         refused = Rights(self.kube, self.audit).refused(user).get(user, [])
         self.assertEqual([line for line in refused if "resource='pods'" not in line], [])
 

@@ -199,7 +199,7 @@ class Story(OnNode):
             dd if=/dev/urandom of=/dev/data bs=4k seek=10000 count=3 conv=fsync 2>/dev/null
             echo written; {FOREVER}""", [("data", "/dev/data")])
         self.pods.wait("app", "Running")
-        wait_until(lambda: "written" in self.kube.kubectl("logs", "app"), 60, "written")
+        wait_until(lambda: "written" in self.kube.kubectl("logs", "app"), 180, "written")
         self.pods.csi.snapshot("monday", "data")
         monday = self.pods.execute("app", "sha256sum /dev/data").split()[0]
         self.pods.execute("app", "dd if=/dev/urandom of=/dev/data bs=4k seek=700 count=4 "
@@ -352,7 +352,7 @@ class StoryOfSessions(OnNode):
         def answered():
             done = self.kube.run("create", "-f", "-", kubeconfig=config, text=request)
             return None if "context deadline exceeded" in done.stderr else done
-        return wait_until(answered, 60, "the webhook answers")
+        return wait_until(answered, 180, "the webhook answers")
 
     def test_a_session_is_given_to_who_may_read_the_snapshot(self):
         self.pods.claim("data")
@@ -412,7 +412,7 @@ class Then(OnNode):
         wait_until(lambda: len(self.node.loops()) == 1, 120, "volumes are detached")
         self.assertEqual(json.loads(self.node.cairn("volume", "list", "-o", "json"))["volumes"], [])
         self.kube.kubectl("delete", "-k", DEPLOY / "overlays/snapshot-metadata", timeout=120)
-        wait_until(lambda: self.driver_pid_or_none() is None, 60, "the driver is gone")
+        wait_until(lambda: self.driver_pid_or_none() is None, 180, "the driver is gone")
         table = self.node.run("cat", "/proc/mounts")
         self.assertNotIn("kubernetes.io/csi", table)
         self.assertEqual(self.node.run("find", "/var/lib/kubelet/plugins_registry", "-type", "s"),

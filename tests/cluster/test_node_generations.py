@@ -75,7 +75,7 @@ class Generations(unittest.TestCase):
             dd if=/dev/urandom of=/dev/data bs=1M seek=1 count=5 conv=fsync 2>/dev/null
             echo written; {FOREVER}""", [("data", "/dev/data")])
         cls.pods.wait("writer", "Running")
-        wait_until(lambda: "written" in cls.kube.kubectl("logs", "writer"), 60, "written")
+        wait_until(lambda: "written" in cls.kube.kubectl("logs", "writer"), 180, "written")
         cls.pods.csi.snapshot("monday", "data")
         cls.pods.execute("writer", "dd if=/dev/urandom of=/dev/data bs=4k seek=700 count=4 "
                                    "conv=fsync 2>/dev/null")

@@ -368,7 +368,7 @@ class EveryRight(unittest.TestCase):
         self.status("differentialsnapshots", "diff", {"state": "Failure"}, "default")
         self.kube.wait(succeeded, "differentialsnapshot", "diff")
         wait_until(lambda: any(event.get("series") for event in self.events_of("diff", "Success")),
-                   60, "how often it happened is written")
+                   180, "how often it happened is written")
         end()
 
     def use_deltas(self):
@@ -379,7 +379,7 @@ class EveryRight(unittest.TestCase):
         token = self.kube.token("default", "deltas")
         path = f"/apis/{GROUP}/v1alpha1/namespaces/default/volumesnapshotdeltas"
         body = delta(base="before", limit=1)
-        wait_until(lambda: self.kube.ask("POST", path, body, token=token)[0] == 201, 60, "a delta")
+        wait_until(lambda: self.kube.ask("POST", path, body, token=token)[0] == 201, 180, "a delta")
         made = self.kube.request("POST", path, body, token=token)["status"]["changedBlockDeltas"]
         fields = {"Authorization": "Bearer " + self.kube.token("default", "deltas",
                                                                f"cbt-http.{DRIVER}")}

@@ -189,7 +189,7 @@ class Certificates(unittest.TestCase):
                                           ("manager", "aggapi", "snapshot-metadata")})
         self.start_keeper()
         self.start_roles()
-        wait_until(self.is_published, 60, "the authorities are published")
+        wait_until(self.is_published, 180, "the authorities are published")
         self.check_made()
         wait_until(lambda: self.ask() is None, 120, "sessions and deltas can be asked for")
         self.check_renewal()
@@ -290,9 +290,9 @@ class Certificates(unittest.TestCase):
         self.start_keeper("keeper-3", "--http-endpoint", f"127.0.0.1:{port}")
         for name in kept:
             wait_until(lambda name=name: f"Secret cairn-{name}-tls was not made by cairn and is left"
-                       in self.processes.log_text("keeper-3"), 60, "it says so")
+                       in self.processes.log_text("keeper-3"), 180, "it says so")
         wait_until(lambda: self.secret("snapshot-metadata") and self.bundles()["snapshot-metadata"]
-                   == self.secret("snapshot-metadata")["data"]["ca.crt"], 60, "its own is kept")
+                   == self.secret("snapshot-metadata")["data"]["ca.crt"], 180, "its own is kept")
         for name, data in kept.items():
             self.assertEqual(self.secret(name)["data"], data)
         for name, bundle in bundles.items():
@@ -303,21 +303,21 @@ class Certificates(unittest.TestCase):
             self.kube.kubectl("delete", "-n", "cairn", "secret", f"cairn-{name}-tls")
         wait_until(lambda: all(self.secret(name) for name in kept) and self.is_published(), 60,
                    "deleting them has them made")
-        wait_until(lambda: self.metric(port, EXPIRY) > time.time(), 60, "all are good")
+        wait_until(lambda: self.metric(port, EXPIRY) > time.time(), 180, "all are good")
 
     def test_when_a_certificate_that_can_not_be_mended_ends(self):
         """It counts as expired, and not as if it were not there."""
         port = self.ports.take()
         self.start_keeper("keeper-4", "--http-endpoint", f"127.0.0.1:{port}")
-        wait_until(lambda: all(map(self.secret, SERVICES)), 60, "all are made")
-        wait_until(lambda: (self.metric(port, EXPIRY) or 0) > time.time(), 60, "all are good")
+        wait_until(lambda: all(map(self.secret, SERVICES)), 180, "all are made")
+        wait_until(lambda: (self.metric(port, EXPIRY) or 0) > time.time(), 180, "all are good")
         good = {key: text_of(self.secret("diffsnap"), key) for key in ("tls.crt", "ca.crt")}
         self.put_secret("diffsnap", {**good, "tls.key": text_of(self.secret("aggapi"), "tls.key")},
                         immutable=True)
-        wait_until(lambda: self.metric(port, EXPIRY) <= time.time(), 60, "it is reported")
+        wait_until(lambda: self.metric(port, EXPIRY) <= time.time(), 180, "it is reported")
         self.assertIn("immutable", self.processes.log_text("keeper-4"))
         self.kube.kubectl("delete", "-n", "cairn", "secret", "cairn-diffsnap-tls")
-        wait_until(lambda: self.metric(port, EXPIRY) > time.time(), 60, "it is good again")
+        wait_until(lambda: self.metric(port, EXPIRY) > time.time(), 180, "it is good again")
 
     def test_the_account_can_change_nothing_but_authorities(self):
         """Whoever has its token, and so all rights that RBAC gives it."""

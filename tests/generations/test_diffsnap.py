@@ -143,7 +143,7 @@ class Story(DiffsnapTest):
         self.fails("StartOffset", "wrong-start", "data-2", "data-1", startOffset="x")
         event = wait_until(lambda: [e for e in self.kube.get("events.events.k8s.io")["items"]
                                     if e["reason"] == "Failure" and
-                                    e["regarding"]["name"] == "no-target"], 60, "an event")
+                                    e["regarding"]["name"] == "no-target"], 180, "an event")
         self.assertEqual(event[0]["type"], "Warning")
         self.assertEqual(self.status_of("/default/no-target", self.token), 404)
 
@@ -258,7 +258,7 @@ class Story(DiffsnapTest):
         self.make("short", "data-2", "data-1")
         self.assertEqual(self.status_of("/default/short", self.token), 200)
         self.kube.delete("differentialsnapshot", "short")
-        wait_until(lambda: self.status_of("/default/short", self.token) == 404, 60, "forgotten")
+        wait_until(lambda: self.status_of("/default/short", self.token) == 404, 180, "forgotten")
 
     def test_without_an_object(self):
         path = "/namespaces/default/diff?base=data-1&target=data-2"

@@ -227,7 +227,7 @@ class Flavours(FlavoursTest):
         token = self.session("ends", "data-2")
         self.assertTrue(self.in_session(token, None, "data-2", 256))
         self.kube.kubectl("delete", "snapshotsessionrequest", "ends")
-        wait_until(lambda: self.is_over(token), 60, "the session is over")
+        wait_until(lambda: self.is_over(token), 180, "the session is over")
 
     def test_the_example_of_a_shell_client(self):
         tools = self.bed.directory / "tools"
@@ -265,7 +265,7 @@ class Flavours(FlavoursTest):
         self.kube.allow("c-client", f"default:{self.roles.account}", namespace="default",
                         rules=[(GROUP, "snapshotsessionrequests", "delete")])
         done = wait_until(lambda: (lambda one: one.returncode == 0 and one)(
-            run("default", "data-1", "data-2")), 60, "it may delete its request")
+            run("default", "data-1", "data-2")), 180, "it may delete its request")
         found = set().union(*[blocks(*map(int, line.split())) for line in done.stdout.splitlines()])
         self.assertEqual(found, self.truth("data-1", "data-2"))
         # The order of snapshots is wrong: the service's own error is shown.

@@ -75,10 +75,10 @@ class Outages(FlavoursTest):
         self.bed.processes.kill("kube-apiserver")
         self.ask_without_api_server(token)
         self.bed.processes.start("kube-apiserver", command)
-        wait_until(lambda: self.kube.answers("/readyz"), 60, "the API server is back")
+        wait_until(lambda: self.kube.answers("/readyz"), 180, "the API server is back")
         self.kube.kubectl("wait", "--for=condition=Available", "apiservice",
-                          f"v1alpha1.{GROUP}", "--timeout=60s")
-        wait_until(lambda: self.works(token), 60, "the sidecar answers")
+                          f"v1alpha1.{GROUP}", "--timeout=180s", timeout=200)
+        wait_until(lambda: self.works(token), 180, "the sidecar answers")
         self.all_answer(token)
         self.watches_went_on()
 
@@ -96,7 +96,7 @@ class Outages(FlavoursTest):
         wait_until(lambda: self.https.ask("/default/after", self.token)[0] == 404, 60,
                    "diffsnap forgets it")
         self.kube.delete("snapshotsessionrequest", "after")
-        wait_until(lambda: self.is_over(token), 60, "the sidecar forgets it")
+        wait_until(lambda: self.is_over(token), 180, "the sidecar forgets it")
         status = self.discover("second", f"https://{HOST}:1")
         self.assertFalse(status["reachable"])
         # An object of another name is not the driver's, whatever it says.
@@ -173,10 +173,10 @@ class Outages(FlavoursTest):
             def is_told():
                 status, text = self.kube.ask("POST", DELTAS, delta(target="data-2"))
                 return status == 503 and "certificate has expired" in text
-            wait_until(is_told, 60, "callers are told why")
+            wait_until(is_told, 180, "callers are told why")
         finally:
             self.kube.request("PATCH", SERVICE, {"spec": {"caBundle": known}}, **MERGE)
-        wait_until(self.deltas_or_none, 60, "with the right one, it is believed")
+        wait_until(self.deltas_or_none, 180, "with the right one, it is believed")
 
     def test_an_expired_authority_of_a_drivers_sidecar(self):
         url, expired = f"https://{HOST}:{self.stack.sidecar_port}", self.stack.authority.expired()
@@ -192,7 +192,7 @@ class Outages(FlavoursTest):
         def is_told():
             status, text = self.kube.ask("POST", DELTAS, delta(base="data-1", target="data-2"))
             return status == 400 and "the caBundle's certificates have all expired" in text
-        wait_until(is_told, 60, "the refusal says why")
+        wait_until(is_told, 180, "the refusal says why")
         self.kube.request("PATCH", place, {"spec": {"clientConfig": {
             "caBundle": encode(self.stack.published)}}}, **MERGE)
         wait_until(self.deltas_or_none, 120, "with the right one, it is reached")

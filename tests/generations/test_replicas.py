@@ -111,7 +111,7 @@ class Replicas(GenerationsTest):
         def both_answer():
             self.assertEqual(self.ask(0)[0], 201)
             return all(self.stack.answered(name) > n for name, n in zip(NAMES, before))
-        wait_until(both_answer, 60, "both take part")
+        wait_until(both_answer, 180, "both take part")
 
     def in_flight(self, answers):
         """Threads that ask, and kubectl that does."""
@@ -175,7 +175,7 @@ class Replicas(GenerationsTest):
         codes = [self.ask(0)[0] for _ in range(12)]
         self.assertLessEqual(set(codes), {201, 503})
         self.assertIn(201, codes)
-        wait_until(lambda: self.kubectl_creates(), 60, "kubectl comes through")
+        wait_until(lambda: self.kubectl_creates(), 180, "kubectl comes through")
         # With its endpoint out, as a failed readiness probe takes it, none fails.
         self.kube.apply(self.stack.slice(HOSTS[1:]))
         wait_until(lambda: [self.ask(0)[0] for _ in range(6)] == 6 * [201], 60,
@@ -192,7 +192,7 @@ class Replicas(GenerationsTest):
         def takes_part():
             self.assertEqual(self.ask(0)[0], 201)
             return self.stack.answered(NAMES[0]) > 0
-        wait_until(takes_part, 60, "it takes part again")
+        wait_until(takes_part, 180, "it takes part again")
 
     def kubectl_creates(self):
         try:

@@ -198,7 +198,7 @@ class SessionDriver(unittest.TestCase):
                 return False
             except grpc.RpcError as failed:
                 return failed.code() == grpc.StatusCode.NOT_FOUND
-        wait_until(is_gone, 60, "it is not found")
+        wait_until(is_gone, 180, "it is not found")
         self.assertEqual(self.call("GetAllocated", snapshot="two"), STRANGE)
 
     def test_the_sidecar_tells_of_itself(self):

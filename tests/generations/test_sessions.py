@@ -168,10 +168,10 @@ class Story(ManagerTest):
         self.assertRegex(self.kube.kubectl("get", "snapshotsessionrequest", "good"),
                          "good +Ready +cairn-driver.cairn.svc:6443")
         wait_until(lambda: "SessionReady" in self.kube.kubectl(
-            "describe", "snapshotsessionrequest", "good"), 60, "an event")
+            "describe", "snapshotsessionrequest", "good"), 180, "an event")
         # Ending the request ends the session.
         self.kube.delete("snapshotsessionrequest", "good")
-        wait_until(lambda: not self.data_of(made), 60, "the data is gone")
+        wait_until(lambda: not self.data_of(made), 180, "the data is gone")
         self.assertRegex(self.health("manager", "/metrics"), "cairn_session_ready_total [1-9]")
 
     def test_what_can_not_be_a_session_fails(self):
@@ -306,16 +306,16 @@ class Ends(ManagerTest):
         # Longer than a busy machine takes to look at its data.
         self.set_expiry("20s")
         wait_until(lambda: '"expiry_ms":20000' in self.log() or "expiry_ms=20000" in self.log(),
-                   60, "the new setting")
+                   180, "the new setting")
         made = self.request("short", "data-1")
         self.assertEqual(len(self.data_of(made)), 1)
         self.kube.wait_gone("snapshotsessionrequest", "short")
-        wait_until(lambda: not self.data_of(made), 60, "the data is gone")
+        wait_until(lambda: not self.data_of(made), 180, "the data is gone")
         self.set_expiry("rubbish")
-        wait_until(lambda: "stay as they are" in self.log(), 60, "it is refused")
+        wait_until(lambda: "stay as they are" in self.log(), 180, "it is refused")
         self.set_expiry("10m")
         wait_until(lambda: "expiry_ms=600000" in self.log().rpartition("stay as")[2] or
-                   '"expiry_ms":600000' in self.log().rpartition("stay as")[2], 60, "back")
+                   '"expiry_ms":600000' in self.log().rpartition("stay as")[2], 180, "back")
 
     def log(self, name="manager"):
         return self.bed.processes.log_text(name)
@@ -402,7 +402,7 @@ class Ends(ManagerTest):
 
     def test_the_api_server_restarts(self):
         self.bed.processes.restart("kube-apiserver")
-        wait_until(lambda: self.kube.answers("/readyz"), 60, "the API server is back")
+        wait_until(lambda: self.kube.answers("/readyz"), 180, "the API server is back")
         made = self.request("after", "data-1")
         self.assertEqual(made["status"]["sessionState"], "Ready")
 

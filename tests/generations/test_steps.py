@@ -138,7 +138,7 @@ class Steps(GenerationsTest):
         self.assertEqual([d["metadata"]["name"] for d in mine], [token])
         self.assertEqual(mine[0]["spec"]["snapshots"], made["spec"]["snapshots"])
         self.kube.request("DELETE", f"{REQUESTS}/{name}")
-        wait_until(lambda: not self.data(), 60, "no data is left")
+        wait_until(lambda: not self.data(), 180, "no data is left")
 
     def test_a_session_on_its_way_to_ready(self):
         killed = self.every_step(lambda name: self.create(name, "data-1", "data-2"),
@@ -182,7 +182,7 @@ class Steps(GenerationsTest):
     def test_a_session_whose_time_is_over(self):
         self.set_expiry("10s")
         wait_until(lambda: self.bed.processes.log_text("manager").rpartition("expiry_ms")[2][:8]
-                   .strip('=": ').startswith("10000"), 60, "the new setting")
+                   .strip('=": ').startswith("10000"), 180, "the new setting")
         try:
             killed = self.every_step(self.ready, lambda name: self.read(name) is None and
                                      not self.data(), self.nothing)

@@ -175,7 +175,7 @@ class Sessions(Storm, ManagerTest):
         # One snapshot is read for each, and no list of all sessions.
         self.assertLess(self.calls("GET", "volumesnapshots") - gets, 2 * total)
         self.assertLess(self.calls("LIST", "snapshotsessiondata") - lists, total / 2)
-        wait_until(lambda: not self.data(), 60, "no data is left")
+        wait_until(lambda: not self.data(), 180, "no data is left")
 
     def test_large_requests_are_not_kept(self):
         watch = self.watch("snapshotsessionrequests", "sessionState")

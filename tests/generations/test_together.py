@@ -162,7 +162,7 @@ class Together(GenerationsTest):
         self.assertEqual(made["apiVersion"], OLD)
         found = wait_until(lambda: (lambda one: one.get("status", {}).get("sessionState") in (
             "Ready", "Failed") and one)(self.ask("GET", f"{path}/old", token=self.token)),
-            60, "the session is judged")
+            180, "the session is judged")
         self.assertEqual(found["status"]["sessionState"], "Ready", found)
         self.assertEqual(found["apiVersion"], OLD)
         data = self.ask("GET", f"{ROOT}/namespaces/cairn/snapshotsessiondata")
@@ -175,7 +175,7 @@ class Together(GenerationsTest):
             "spec": {"baseVolumeSnapshotName": "data-1", "targetVolumeSnapshotName": "data-2"}}))
         path = f"{ROOT}/namespaces/default/differentialsnapshots/old"
         found = wait_until(lambda: (lambda one: one.get("status", {}).get("state") in (
-            "Success", "Failure") and one)(self.ask("GET", path)), 60, "it is judged")
+            "Success", "Failure") and one)(self.ask("GET", path)), 180, "it is judged")
         self.assertEqual(found["status"]["state"], "Success", found)
         self.kube.kubectl("delete", f"differentialsnapshots.v1alpha1.{GROUP}", "old")
 
@@ -273,7 +273,7 @@ class Together(GenerationsTest):
         self.assertGreater(self.watches(), before)
         connection.sock.shutdown(2)
         connection.close()
-        wait_until(lambda: self.watches() <= before, 60, "the watch behind it is closed")
+        wait_until(lambda: self.watches() <= before, 180, "the watch behind it is closed")
 
     @staticmethod
     def event_of(name, kind, reply):
@@ -361,7 +361,7 @@ class Together(GenerationsTest):
             self.ask("POST", path, discovery(name))
         token = self.limited("one", "list", "mine")
         mine = f"{path}?fieldSelector=metadata.name%3Dmine"
-        wait_until(lambda: self.direct(token, "GET", mine)[0] == 200, 60, "the right counts")
+        wait_until(lambda: self.direct(token, "GET", mine)[0] == 200, 180, "the right counts")
         self.assertNotIn(b"theirs", self.direct(token, "GET", mine)[1])
         for query in (
                 "", "?watch=yes", "?watch=", "?watch=1",
@@ -413,7 +413,7 @@ class Together(GenerationsTest):
     def test_an_apply_without_create_makes_nothing_whatever_its_uid(self):
         token = self.limited("applier", "get patch")
         path = f"{ROOT}/driverdiscoveries/made"
-        wait_until(lambda: self.direct(token, "GET", path)[0] == 404, 60, "the right counts")
+        wait_until(lambda: self.direct(token, "GET", path)[0] == 404, 180, "the right counts")
         for uid in ("", None, "00000000-0000-0000-0000-000000000000"):
             body = discovery("made", uid=uid)
             code, text = self.direct(token, "PATCH", f"{path}?fieldManager=x&force=true", body,
@@ -438,13 +438,13 @@ class Together(GenerationsTest):
         config = self.kube.kubeconfig_of_account("default", "poser")
         wait_until(lambda: "as=nobody" not in (said := self.kube.run(
             "get", f"driverdiscoveries.v1alpha1.{GROUP}", "--as=nobody",
-            kubeconfig=config).stderr) and 'User "nobody"' in said, 60, "it is nobody")
+            kubeconfig=config).stderr) and 'User "nobody"' in said, 180, "it is nobody")
 
     def test_status_is_a_right_of_its_own(self):
         path = f"{ROOT}/driverdiscoveries/judged"
         self.ask("POST", f"{ROOT}/driverdiscoveries", discovery("judged"))
         token = self.limited("judge", "get update patch")
-        wait_until(lambda: self.direct(token, "GET", path)[0] == 200, 60, "the right counts")
+        wait_until(lambda: self.direct(token, "GET", path)[0] == 200, 180, "the right counts")
         lie = {"status": {"reachable": True, "message": "a lie"}}
         for where in (f"{path}/status", f"{path}/status/", f"{path}/../judged/status",
                       f"{path}/%73tatus", f"{path}//status"):
@@ -466,7 +466,7 @@ class Together(GenerationsTest):
             mine = self.limited(account, verbs, *names)
             right = f"{path}/page-0" if verbs == "get" else \
                 f"{path}?fieldSelector=metadata.name%3Dpage-0"
-            wait_until(lambda: self.direct(mine, "GET", right)[0] == 200, 60, "the right counts")
+            wait_until(lambda: self.direct(mine, "GET", right)[0] == 200, 180, "the right counts")
             code, text = self.direct(mine, "GET", f"{path}?limit=1&continue={token}")
             self.assertEqual(code, 403, text)
             # In one namespace or one name a token of the whole list leads nowhere else.
@@ -488,7 +488,7 @@ class Together(GenerationsTest):
                         rules=[(GROUP, "differentialsnapshots", "list")])
         token = self.kube.token("default", "local")
         path = f"{ROOT}/namespaces/aaa/differentialsnapshots"
-        wait_until(lambda: self.direct(token, "GET", path)[0] == 200, 60, "the right counts")
+        wait_until(lambda: self.direct(token, "GET", path)[0] == 200, 180, "the right counts")
         all_of_them = self.ask("GET", f"{ROOT}/differentialsnapshots?limit=1")
         code, text = self.direct(token, "GET", f"{path}?limit=9&continue="
                                  f"{all_of_them['metadata']['continue']}")

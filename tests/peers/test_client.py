@@ -71,7 +71,7 @@ class Clients:
             self.processes.kill("sidecar")
             self.kube.delete("-n", "backup", "serviceaccount", "short")
             self.kube.service_account("backup", "short")
-            wait_until(lambda: not self.is_good(token.read_text()), 60, "the token is no good")
+            wait_until(lambda: not self.is_good(token.read_text()), 180, "the token is no good")
             if is_told:
                 token.write_text(self.kube.token("backup", "short", AUDIENCE))
             self.processes.start("sidecar", *self.processes.commands["sidecar"])

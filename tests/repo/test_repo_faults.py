@@ -11,7 +11,6 @@ a disk that is full. REPOTOOL is the program.
 import glob
 import os
 import subprocess
-import time
 
 from cutproxy import CutProxy
 from repoworld import (KEYS, TOOL, Repository, change, free_port, main, peer, require, same,
@@ -92,10 +91,9 @@ def a_server_that_stays_away_is_a_clear_error(world):
         repository.tool("init").good()
         kept = repository.tool("put", "/v", volume).good().out.strip()
         proxy.mode = "down"
-        start = time.monotonic()
+        # One that tried for ever would be ended by the limit of a command, which is no answer.
         repository.tool("put", "/w", volume, env={"REPOTOOL_RETRY_MS": "1500"}).bad(
             "UNAVAILABLE", "tries")
-        require(time.monotonic() - start < 60, "it tried for ever")
         proxy.mode = "pass"
         require(repository.snapshots() == [kept], "snapshots changed")
         repository.sound()

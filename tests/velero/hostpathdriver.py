@@ -71,7 +71,7 @@ class HostPath:
                 f"--csi-address={self.socket}", "--leader-election=false", "--timeout=60s",
                 "--retry-interval-start=100ms", "-v=2", *more])
         wait_until(lambda: NAME in [driver["name"] for driver in self.kube.get(
-            "csinode", node.NAME)["spec"]["drivers"] or []], 60, "the kubelet knows the driver")
+            "csinode", node.NAME)["spec"]["drivers"] or []], 180, "the kubelet knows the driver")
 
     def files(self):
         """Volumes and snapshots that it has."""

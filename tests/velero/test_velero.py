@@ -184,7 +184,7 @@ class WithoutCsiFeature(velerobed.VeleroTest):
             content = self.kube.get("volumesnapshotcontent",
                                     found["spec"]["source"]["volumeSnapshotContentName"])
             return [item.get("status", {}).get("readyToUse") for item in (found, content)]
-        velerobed.wait_until(lambda: state() == [False, False], 60, "both are not ready")
+        velerobed.wait_until(lambda: state() == [False, False], 180, "both are not ready")
         claim = self.kube.get("-n", "lost2", "pvc", "data")
         self.assertEqual(claim["status"]["phase"], "Pending")
         self.kube.delete("-n", "lost2", "pvc", "data")

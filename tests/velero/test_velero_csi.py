@@ -125,7 +125,7 @@ class SnapshotterOnCsi(unittest.TestCase):
                        "-n", "shop", "pvc", "copy")
         with open(self.csi.volume_file("copy", "shop"), "rb") as file:
             self.assertEqual(file.read(len(MONDAY)), MONDAY)
-        wait_until(lambda: not self.left(), 60, "nothing of the restore is left")
+        wait_until(lambda: not self.left(), 180, "nothing of the restore is left")
         self.assertEqual(self.storage_snapshots(), [handle])
         for kind, phase in (("volumepluginbackups", "Completed"),
                             ("volumepluginrestores", "Completed")):

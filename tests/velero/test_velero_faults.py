@@ -68,7 +68,7 @@ class Bed(velerobed.VeleroTest):
 
     def kill_server(self):
         self.bed.processes.kill("velero")
-        wait_until(lambda: not self.plugins(), 60, "no plugin outlives its server")
+        wait_until(lambda: not self.plugins(), 180, "no plugin outlives its server")
 
     def start_server(self):
         self.velero.start(*self.FLAGS)

@@ -55,7 +55,7 @@ class Native(velerobed.VeleroTest):
         self.assertRegex(shown, r"PHASE +BACKUP +VOLUME +STARTED +BYTES DONE +TOTAL BYTES")
 
         # The file becomes the newer one, and a stock Velero reads it.
-        wait_until(lambda: "metadata" in self.volumes_file("n1")[0], 60, "progress is kept")
+        wait_until(lambda: "metadata" in self.volumes_file("n1")[0], 180, "progress is kept")
         (entry,) = self.volumes_file("n1")
         self.assertEqual(entry["metadata"]["name"], progress["metadata"]["name"])
         self.assertEqual(entry["status"]["providerSnapshotID"], progress["status"]["snapshotID"])
@@ -71,7 +71,7 @@ class Native(velerobed.VeleroTest):
         (restored,) = self.objects("volumepluginrestores")
         self.assertEqual(restored["status"]["phase"], "Completed")
         self.assertEqual(restored["metadata"]["labels"]["velero.io/restore-name"], "r1")
-        wait_until(lambda: not self.left_in_velero(), 60, "nothing of the restore is left")
+        wait_until(lambda: not self.left_in_velero(), 180, "nothing of the restore is left")
         self.assertIn(handle, self.storage_snapshots())
 
         # The namespace is lost, with the VolumeSnapshot; the backup is not.
@@ -90,7 +90,7 @@ class Native(velerobed.VeleroTest):
         self.kube.kubectl("-n", NAMESPACE, "delete", "volumepluginbackups", "--all")
         self.velero.processes.stop("manager")
         self.velero.start_manager()
-        wait_until(lambda: self.objects("volumepluginbackups"), 60, "it is created again")
+        wait_until(lambda: self.objects("volumepluginbackups"), 180, "it is created again")
         self.assertEqual(self.objects("volumepluginbackups")[0]["status"], progress["status"])
 
         self.velero.delete("n1")
@@ -127,7 +127,7 @@ class Native(velerobed.VeleroTest):
         self.csi.claim("data", namespace="newer")
         self.write("data", "newer", MONDAY)
         self.velero.backup("w1", "--include-namespaces", "newer")
-        wait_until(lambda: "metadata" in self.volumes_file("w1")[0], 60, "progress is kept")
+        wait_until(lambda: "metadata" in self.volumes_file("w1")[0], 180, "progress is kept")
         path = self.velero.path("w1", "w1-volumesnapshots.json.gz")
         self.assertTrue(json.loads(gzip.decompress(path.read_bytes()))[0]["kind"])
         self.velero.processes.stop("manager")

@@ -314,7 +314,7 @@ class Bed:
                        **how)
 
 
-def eventually(condition, seconds=60, what="it becomes so"):
+def eventually(condition, seconds=180, what="it becomes so"):
     return wait_until(condition, seconds, what)
 
 
