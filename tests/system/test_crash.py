@@ -8,23 +8,26 @@ Each operation is run once to count its calls that change state, then again with
 a kill before or after the n-th, and with the n-th failing (ENOSPC, EIO, ENOMEM)
 or an allocation failing. After each, the pool must hold all that was
 acknowledged, show nothing half-made, pass its own check, and do the operation
-when asked again. Without --all a few calls of each operation are tried; with --part
-only every N-th fault from the K-th on, so that N runs together try all of them.
+when asked again. Without --all a few calls of each operation are tried: each back end takes
+a share of them, or all of them if CAIRN_TEST_THOROUGH is 1. With --part only every N-th fault
+from the K-th on, so that N runs together try all of them.
 
 CAIRN_BIN is the program, CAIRN_SHIM the shim (tests/tools/shim).
 """
 import argparse
+import itertools
 import os
 import shutil
 import sys
 import time
 
-from cairncli import BIN, CAN_MOUNT, NO_SPACE, Part
+from cairncli import BIN, CAN_MOUNT, NO_SPACE, THOROUGH, Part
 from crashops import OPERATIONS
 from crashworld import SHIM, Broken, Host, World, require
 
 # Calls tried of each operation and kind of fault, without --all.
 SOME = 3
+BACKENDS = {"copy": None, "btrfs": "btrfs", "reflink": "xfs"}  # and the filesystem of each
 ALLOCATIONS_MAX = 5000
 INTERNAL = 13
 UNAVAILABLE = 14
@@ -39,30 +42,45 @@ STATUS_OF = {
 }
 
 
-def spread(count, everything, phase):
-    """Which calls to try: all, or SOME of them, evenly."""
-    if everything or count <= SOME:
-        return list(range(1, count + 1))
-    step = count / SOME
-    return sorted({int(i * step + phase % max(int(step), 1)) + 1 for i in range(SOME)})
+class Share:
+    """Which calls one back end tries: the `index`-th of `count` back ends that run the operation."""
+
+    def __init__(self, index, count, everything):
+        self.index, self.count, self.everything = index, count, everything
+
+    def spread(self, calls, phase):
+        """All, or SOME of them, evenly, of which each back end takes others."""
+        if self.everything or calls <= SOME:
+            return list(range(1, calls + 1))
+        step = calls / SOME
+        return sorted({int(i * step + phase % max(int(step), 1)) + 1 for i in range(SOME)
+                       if (i + phase) % self.count == self.index})
+
+    def allocations(self):
+        """1, 2, 4 ..., of which each back end takes others."""
+        n = 1
+        for i in itertools.count():
+            if i % self.count == self.index:
+                yield n
+            n *= 2
 
 
-def kills(count, everything):
+def kills(count, share):
     for when in ("before", "after"):
-        for n in spread(count, everything, 1 if when == "after" else 0):
+        for n in share.spread(count, 1 if when == "after" else 0):
             yield f"killed {when} call {n}", {"CAIRN_SHIM_KILL_AT": n,
                                               "CAIRN_SHIM_KILL_WHEN": when}
-    for n in spread(count, everything, 2):
+    for n in share.spread(count, 2):
         yield f"all killed before call {n}", {"CAIRN_SHIM_KILL_AT": n,
                                               "CAIRN_SHIM_KILL_WHOM": "all"}
 
 
-def failures(count, count_with_reads, everything):
+def failures(count, count_with_reads, share):
     """An error of the device can also come from what only reads."""
     for phase, (name, mode) in enumerate((("ENOSPC", "once"), ("EIO", "once"),
                                           ("ENOMEM", "once"), ("ENOSPC", "after"))):
         reads = name == "EIO"
-        for n in spread(count_with_reads if reads else count, everything, phase):
+        for n in share.spread(count_with_reads if reads else count, phase):
             yield (f"call {n} fails with {name} ({mode})", name,
                    {"CAIRN_SHIM_FAIL_AT": n, "CAIRN_SHIM_FAIL_ERRNO": name,
                     "CAIRN_SHIM_FAIL_MODE": mode, "CAIRN_SHIM_READS": int(reads)})
@@ -86,6 +104,8 @@ class Campaign:
 
     def __init__(self, name, host, kind, options):
         self.name, self.host, self.kind, self.options = name, host, kind, options
+        names = [name] if THOROUGH else [each for each in BACKENDS if is_run(kind, each, options)]
+        self.share = Share(names.index(name), len(names), options.all)
         self.worlds = self.faults = self.calls = 0
         self.broken = []
         self.world = self.operation = None
@@ -133,21 +153,22 @@ class Campaign:
 
     def try_allocations(self):
         """Until a row of runs shows no failure: then no such allocation is made."""
-        quiet = 0
-        n = self.options.part.first if self.options.all else 1
-        while quiet < 3 and n < ALLOCATIONS_MAX:
+        part, quiet = self.options.part, 0
+        for n in itertools.count(part.first, part.step) if self.options.all \
+                else self.share.allocations():
+            if quiet == 3 or n >= ALLOCATIONS_MAX:
+                break
             done = self.try_fault(f"allocation {n} fails", {"CAIRN_FAIL_ALLOC": n}, {NO_SPACE})
             quiet = quiet + 1 if done.status == 0 else 0
-            n += self.options.part.step if self.options.all else n
 
     def run(self):
         self.calls, with_reads = (self.try_fault("counted", {"CAIRN_SHIM_READS": reads}).calls
                                   for reads in (0, 1))
         require(self.calls > 0, f"{self.operation.name}: no call counted: is the shim there?")
         part = self.options.part
-        for title, settings in part.of(kills(self.calls, self.options.all)):
+        for title, settings in part.of(kills(self.calls, self.share)):
             self.try_fault(title, settings)
-        for title, name, settings in part.of(failures(self.calls, with_reads, self.options.all)):
+        for title, name, settings in part.of(failures(self.calls, with_reads, self.share)):
             # A commit that fails at its last step is taken back with another one.
             # Where no call succeeds any more it may yet count, as a whole.
             self.try_fault(title, settings, STATUS_OF[name],
@@ -156,16 +177,22 @@ class Campaign:
         self.world.close()
 
 
-def run_backend(name, fs, options):
+def is_run(kind, backend, options):
+    if BACKENDS[backend] and not CAN_MOUNT:
+        return False
+    if backend in kind.only_all and not options.all and options.operation is None:
+        return False
+    return options.operation in (None, kind.name) and kind.only in (None, backend) and \
+        (CAN_MOUNT or not kind.needs_mount)
+
+
+def run_backend(name, options):
     """Returns (faults tried, promises broken)."""
     faults, broken = 0, []
-    host = Host(fs)
+    host = Host(BACKENDS[name])
     try:
         for kind in OPERATIONS:
-            if name in kind.only_all and not options.all and options.operation is None:
-                continue
-            if options.operation not in (None, kind.name) or kind.only not in (None, name) or \
-                    (kind.needs_mount and not CAN_MOUNT):
+            if not is_run(kind, name, options):
                 continue
             started = time.monotonic()
             campaign = Campaign(name, host, kind, options)
@@ -185,16 +212,16 @@ def main():
     parser.add_argument("--all", action="store_true", help="every call, not a few")
     parser.add_argument("--part", type=Part, default=Part("1/1"), metavar="K/N",
                         help="every N-th fault, from the K-th on")
-    parser.add_argument("--backend", choices=["copy", "btrfs", "reflink"])
+    parser.add_argument("--backend", choices=list(BACKENDS))
     parser.add_argument("--operation")
     options = parser.parse_args()
     if not shutil.which(BIN) or not os.path.exists(SHIM):
         print(f"needs the program '{BIN}' and the shim '{SHIM}'")
         sys.exit(77)
     faults, broken = 0, []
-    for name, fs in (("copy", None), ("btrfs", "btrfs"), ("reflink", "xfs")):
+    for name, fs in BACKENDS.items():
         if options.backend in (None, name) and (fs is None or CAN_MOUNT):
-            tried, failed = run_backend(name, fs, options)
+            tried, failed = run_backend(name, options)
             faults += tried
             broken += failed
     print(f"{faults} faults, {len(broken)} promises broken")

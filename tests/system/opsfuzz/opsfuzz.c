@@ -47,7 +47,7 @@ static struct options {
 	uint64_t blocks, seed, scale, seconds_ms;
 	bool seed_given, verbose, keep;
 	const char *backend, *dir;
-} options = {.blocks = 500000, .scale = 1, .seconds_ms = UINT64_MAX, .backend = "all"};
+} options = {.scale = 1, .seconds_ms = UINT64_MAX, .backend = "all"};
 
 static const struct cairn_flag flags[] = {
 	{.name = "blocks", .kind = CAIRN_FLAG_U64, .target = &options.blocks},
@@ -182,6 +182,13 @@ static bool run_place(const struct place *place, uint64_t blocks, uint64_t time_
 	return true;
 }
 
+static uint64_t default_blocks(void)
+{
+	const char *thorough = getenv("CAIRN_TEST_THOROUGH");
+
+	return thorough && strcmp(thorough, "1") == 0 ? 500000 : 150000;
+}
+
 /* Memory, where there is enough of it: the operations are what counts, not how
  * long a disk takes to sync them. */
 static const char *default_dir(void)
@@ -211,6 +218,8 @@ int main(int argc, char **argv)
 	}
 	if (!options.dir)
 		options.dir = default_dir();
+	if (!options.blocks)
+		options.blocks = default_blocks();
 	if (!options.seed_given && cairn_random_bytes(&options.seed, 4, &err) != 0)
 		return 2;
 	catch_signals();

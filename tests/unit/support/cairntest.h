@@ -7,10 +7,12 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -24,6 +26,14 @@
 	} while (0)
 
 #define assert_code(expr, want) assert_int_equal((expr), (want))
+
+/* True with scripts/test --all: a test that tries some of many places tries more of them. */
+static inline bool test_is_thorough(void)
+{
+	const char *thorough = getenv("CAIRN_TEST_THOROUGH");
+
+	return thorough && strcmp(thorough, "1") == 0;
+}
 
 /* Where scratch files go: TMPDIR, which scripts/test puts into memory, else /tmp. */
 static inline const char *scratch_parent(void)
