@@ -81,6 +81,9 @@ int velero_csi_snapshot_object(const json_t *claim, const json_t *backup,
 	if (!rc && kube_str(backup, "spec", "storageLocation"))
 		rc = kube_set(object, err, json_string(kube_str(backup, "spec", "storageLocation")),
 			      "metadata", "annotations", VELERO_ANNOTATION_LOCATION);
+	if (!rc)
+		rc = kube_set(object, err, json_string(kube_namespace(backup)), "metadata",
+			      "annotations", VELERO_ANNOTATION_SERVER);
 	/* The API server truncates the prefix so that the name has at most 63 characters
 	 * and can be a label's value. */
 	if (!rc && !wish->name)
@@ -187,8 +190,9 @@ static int keep_content(struct kube_client *client, const struct velero_request 
 
 	if (rc)
 		return rc;
-	patch = json_pack("{s:{s:{s:s, s:s*}, s:{s:s*}}, s:{s:s}}", "metadata", "labels",
+	patch = json_pack("{s:{s:{s:s, s:s*}, s:{s:s, s:s*}}, s:{s:s}}", "metadata", "labels",
 			  VELERO_LABEL_BACKUP, label, VELERO_LABEL_ROLE, role, "annotations",
+			  VELERO_ANNOTATION_SERVER, kube_namespace(request->owner),
 			  VELERO_ANNOTATION_LOCATION, location, "spec", "deletionPolicy", "Retain");
 	if (!patch)
 		return cairn_err_nomem(err, "a patch");

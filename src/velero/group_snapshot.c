@@ -87,6 +87,9 @@ static int group_object(const struct grouping *g, const char *class_name, json_t
 		rc = kube_set(object, err, json_string(location), "metadata", "annotations",
 			      VELERO_ANNOTATION_LOCATION);
 	if (!rc)
+		rc = kube_set(object, err, json_string(kube_namespace(g->request->owner)),
+			      "metadata", "annotations", VELERO_ANNOTATION_SERVER);
+	if (!rc)
 		rc = kube_set(object, err,
 			      json_pack("{s:s, s:{s:{s:{s:s}}}}", "volumeGroupSnapshotClassName",
 					class_name, "source", "selector", "matchLabels", g->key,
@@ -218,10 +221,10 @@ static int group_label(const struct grouping *g, const json_t *member, struct ca
 		rc = velero_label_value(kube_name(g->pv), volume, err);
 	if (rc)
 		return rc;
-	patch = json_pack("{s:{s:{s:s, s:s, s:s}, s:{s:s*}}}", "metadata", "labels",
+	patch = json_pack("{s:{s:{s:s, s:s, s:s}, s:{s:s, s:s*}}}", "metadata", "labels",
 			  VELERO_LABEL_BACKUP, backup, VELERO_LABEL_ROLE, VELERO_ROLE_ACTION,
-			  VELERO_LABEL_PV, volume, "annotations", VELERO_ANNOTATION_LOCATION,
-			  location);
+			  VELERO_LABEL_PV, volume, "annotations", VELERO_ANNOTATION_SERVER,
+			  kube_namespace(g->request->owner), VELERO_ANNOTATION_LOCATION, location);
 	if (!patch)
 		return cairn_err_nomem(err, "a patch");
 	return kube_patch(g->client, KUBE_REF(&kube_volumesnapshots, g->ns, kube_name(member)),

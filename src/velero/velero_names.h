@@ -56,6 +56,10 @@ struct cairn_err;
 /* On a VolumeSnapshot: the BackupStorageLocation of its Backup. */
 #define VELERO_ANNOTATION_LOCATION "cairn.csi.dev/storage-location"
 
+/* On a VolumeSnapshot and its content: the namespace of the Velero server. A cluster may have
+ * several, and each may have a Backup and a location of that name. */
+#define VELERO_ANNOTATION_SERVER "cairn.csi.dev/velero-namespace"
+
 /* Of a VolumeSnapshotContent: the Secret with which the driver deletes the snapshot. */
 #define VELERO_ANNOTATION_SECRET     "snapshot.storage.kubernetes.io/deletion-secret-name"
 #define VELERO_ANNOTATION_SECRET_NS  "snapshot.storage.kubernetes.io/deletion-secret-namespace"

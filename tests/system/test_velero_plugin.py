@@ -72,6 +72,9 @@ class VeleroPluginTest(veleroplugin.PluginTest):
         self.assertEqual(kept["metadata"]["labels"], {"velero.io/backup-name": "b1",
                                                       "cairn.csi.dev/velero": "item-action"})
         self.assertEqual(kept["spec"]["deletionPolicy"], "Retain")
+        for one in (made, kept):
+            self.assertEqual(one["metadata"]["annotations"]["cairn.csi.dev/velero-namespace"],
+                             "velero")
         status, log = plugin.end()
         self.assertEqual(status, 0)
         for line in map(json.loads, log):

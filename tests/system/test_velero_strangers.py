@@ -98,6 +98,33 @@ class VeleroStrangersTest(ManagerTest):
             "listed", "named", "running", "elsewhere", "grouped", "restored", "new")}, "they go")
         self.assertEqual(set(self.policies().values()), {"Retain"})
 
+    def test_another_velero_of_the_cluster_keeps_its_own(self):
+        """Its server is in another namespace, with a location of the same name in another bucket."""
+        theirs = {"metadata": {"annotations": {"cairn.csi.dev/velero-namespace": "other"}}}
+        for name in ("a-kept", "b-gone", "c-uncut", "ours"):
+            self.snapshot(name, "none", old=True, kept=name != "c-uncut")
+            if name != "ours":
+                self.change_content(name, theirs)
+                self.kube.change({"group": "snapshot.storage.k8s.io", "plural": "volumesnapshots",
+                                  "ns": "shop", "name": name, "sub": None}, theirs, True, None)
+        self.change_content("b-gone", {"metadata": {"creationTimestamp": now(-3600)}})
+        self.kube.delete({"group": "snapshot.storage.k8s.io", "plural": "volumesnapshots",
+                          "ns": "shop", "name": "b-gone", "sub": None})
+        for name, ns in (("d-theirs", "other"), ("e-ours", "velero")):
+            made = {"name": name, "labels": {"cairn.csi.dev/velero": "restore"},
+                    "creationTimestamp": now(-3600)}
+            self.kube.put(f"{SNAPSHOTS}/volumesnapshotcontents", {"metadata": made, "spec": {
+                "deletionPolicy": "Retain", "volumeSnapshotRef": {"namespace": ns, "name": name}}})
+            self.kube.put(VOLUMES, {"metadata": made, "spec": {
+                "persistentVolumeReclaimPolicy": "Retain", "claimRef": {"namespace": ns},
+                "csi": {"driver": "d.io", "volumeHandle": name}}})
+        self.start_manager()
+        self.wait(lambda: self.reclaimed()["e-ours"] == "Delete", "the last leftover goes")
+        self.assertEqual(self.snapshots(), ["a-kept", "c-uncut"])
+        self.assertEqual(self.policies(), {f"content-{name}": "Retain" for name in (
+            "a-kept", "b-gone", "c-uncut")} | {"d-theirs": "Retain"})
+        self.assertEqual(self.reclaimed()["d-theirs"], "Retain")
+
     def test_labels_of_a_user_do_not_delete_what_a_class_retains(self):
         """The content has no label of a backup: its policy stays."""
         self.snapshot("labelled", "none", old=True, kept=False)

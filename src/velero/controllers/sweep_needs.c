@@ -203,13 +203,15 @@ const json_t *velero_swept_told(const struct velero_swept *what)
 	return kube_label(what->content, VELERO_LABEL_BACKUP) ? what->content : what->snapshot;
 }
 
-/* Was it taken in a backup? */
-static bool is_of_backup(const json_t *object)
+/* Was it taken in a backup of this Velero server? An older version did not write which. */
+static bool is_of_backup(const struct velero_common *common, const json_t *object)
 {
 	const char *role = kube_label(object, VELERO_LABEL_ROLE);
+	const char *server = kube_annotation(object, VELERO_ANNOTATION_SERVER);
 
-	return cairn_text_same(role, VELERO_ROLE_ACTION) ||
-	       cairn_text_same(role, VELERO_ROLE_SNAPSHOTTER);
+	return (!server || strcmp(server, common->ns) == 0) &&
+	       (cairn_text_same(role, VELERO_ROLE_ACTION) ||
+		cairn_text_same(role, VELERO_ROLE_SNAPSHOTTER));
 }
 
 int velero_sweep_backup(const struct velero_common *common, const json_t *object, json_t **ret,
@@ -219,7 +221,7 @@ int velero_sweep_backup(const struct velero_common *common, const json_t *object
 	int rc;
 
 	*ret_may = false;
-	if (!is_of_backup(object) || !label)
+	if (!is_of_backup(common, object) || !label)
 		return 0;
 	if (!kube_informer_current(common->backups))
 		return cairn_err_set(err, CAIRN_UNAVAILABLE, "Backups are not up to date");

@@ -119,13 +119,23 @@ static int find_running(struct sweeping *s, struct cairn_err *err)
 	return 0;
 }
 
+/* Imported contents and restored volumes were made for objects in the server's namespace. */
+static bool is_of_another_server(const struct sweeping *s, const json_t *object)
+{
+	const char *content = kube_str(object, "spec", "volumeSnapshotRef", "namespace");
+	const char *volume = kube_str(object, "spec", "claimRef", "namespace");
+
+	return (content && strcmp(content, s->common->ns) != 0) ||
+	       (volume && strcmp(volume, s->common->ns) != 0);
+}
+
 /* Old enough, and of no call that may still go on. */
 static bool is_left(const struct sweeping *s, const json_t *object)
 {
 	const char *role = kube_label(object, VELERO_LABEL_ROLE);
 	uint64_t made = 0;
 
-	if (kube_is_deleted(object) ||
+	if (kube_is_deleted(object) || is_of_another_server(s, object) ||
 	    !velero_sweep_is_old(object, cairn_now_ns(), s->common->period_ms) ||
 	    !kube_time_parse(kube_str(object, "metadata", "creationTimestamp"), &made))
 		return false;
