@@ -53,6 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must_be_name(query.target);
 		must(query.ns[0] != '\0');
 		must(query.direct ? query.target[0] != '\0' : query.name[0] != '\0');
+		must(query.has_start == (query.start_offset[0] != '\0'));
 		must(query.n_parameters <= DIFFSNAP_PARAMETERS_MAX);
 		for (size_t i = 0; i < query.n_parameters; i++)
 			must(query.parameters[i].key[0] != '\0' &&

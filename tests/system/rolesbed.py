@@ -11,6 +11,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
@@ -77,6 +78,35 @@ class RolesTest(unittest.TestCase):
         account = self.account_of(name)
         return self.config if account == "role" else self.kube.kubeconfig(
             account, self.kube.account("cairn", account))
+
+    def act_when_watched(self, user, kinds, deleted=()):
+        """Played controllers change objects of these kinds (plural) only when the user watches
+        them, and objects of the kinds `deleted` go only then: each right to watch is needed."""
+        change, delete = self.kube.change, self.kube.delete
+
+        def is_watched(kind):
+            return any(rule[1:3] == (kind, "watch") for rule in self.kube.used.get(user, ()))
+
+        def wait(kind):
+            wait_until(lambda: is_watched(kind), SECONDS, f"{kind} are watched")
+
+        def change_late(where, item, patch, who):
+            if who is None and where["plural"] in kinds:
+                wait(where["plural"])
+                if self.kube.key(where) not in self.kube.objects:
+                    return None
+            return change(where, item, patch, who)
+
+        def delete_late(where):
+            if where["plural"] not in deleted:
+                return delete(where)
+
+            def go():
+                wait(where["plural"])
+                delete(where)
+            threading.Thread(target=go, daemon=True).start()
+            return {}
+        self.kube.change, self.kube.delete = change_late, delete_late
 
     def said(self, name, text):
         """Waits until the log of `name` holds the text."""

@@ -4,6 +4,7 @@ directory; tests/velero has the real ones."""
 import json
 import os
 import subprocess
+import threading
 import unittest
 
 import test_rbac
@@ -148,10 +149,26 @@ class VeleroManagerTest(ManagerTest):
         self.assertEqual(",".join(request["data"][key] for key in (
             "sourceNamespace", "backupStorageLocation", "snapshotID")), MOVED, "and their copies")
 
+    def take_over(self, made):
+        """As the controllers of group snapshots do with a content that has handles."""
+        self.kube.change({"group": GROUPS.split("/")[2], "plural": "volumegroupsnapshotcontents",
+                          "ns": None, "name": made["metadata"]["name"], "sub": None}, {
+                              "metadata": {"finalizers": ["groupsnapshot.storage.kubernetes.io/x"]},
+                              "status": {"volumeGroupSnapshotHandle": "elsewhere"}}, True, None)
+
     def test_the_snapshots_of_a_group_are_removed_only_together(self):
-        """With the rights for groups; other tests use the other ones."""
+        """With the rights for groups, which are all needed; other tests use the other ones."""
         user = "system:serviceaccount:cairn:role"
-        self.kube.enforced[user] = test_rbac.rules_of("cairn-velero", *DEPLOYED)
+        rules = self.kube.enforced[user] = test_rbac.rules_of("cairn-velero", *DEPLOYED)
+        store = self.kube.store
+
+        def with_controller(where, item, made=False):
+            result = store(where, item, made)
+            if made and "groupSnapshotHandles" in item.get("spec", {}).get("source", {}):
+                threading.Thread(target=self.take_over, args=(result,), daemon=True).start()
+            return result
+        self.kube.store = with_controller
+        self.act_when_watched(user, {"volumegroupsnapshotcontents"})
         self.backup("good", **{"resource-list": {
             "snapshot.storage.k8s.io/v1/VolumeSnapshot": ["shop/listed"]}})
         for group, names in (("whole", ("listed", "unlisted")), ("lost", ("one", "two"))):
@@ -166,10 +183,14 @@ class VeleroManagerTest(ManagerTest):
                     "driver": "d.io", "deletionPolicy": "Retain", "volumeGroupSnapshotRef": {
                         "namespace": "shop", "name": group}},
                 "status": {"volumeGroupSnapshotHandle": group}})
+        # Another cluster has its VolumeGroupSnapshotContent.
+        self.snapshot("three", "good", old=True, group=["elsewhere", "h-three"])
         self.start_manager()
         self.wait(lambda: set(self.snapshots()) == {"listed", "unlisted"}, "the lost group is gone")
         self.wait(lambda: [item["metadata"]["name"] for item in self.kube.list(
             f"{GROUPS}/volumegroupsnapshotcontents")] == ["g-whole"], "and its content")
+        self.wait(lambda: not [rule for rule in rules - self.kube.used[user]
+                               if rule[0] == GROUPS.split("/")[2]], "every right is used")
 
     def test_nothing_is_removed_when_a_store_cannot_be_read(self):
         self.snapshot("of-none", "none", old=True)
@@ -280,13 +301,12 @@ class VeleroManagerTest(ManagerTest):
         """Of deploy/velero/records.yaml; the data mover in the same process has rights of its own."""
         user = "system:serviceaccount:cairn:role"
         rules = test_rbac.rules_of("cairn-velero", "velero/records.yaml")
-        # `watch` of a content that is slow to go; the real driver has that. Secrets are for S3.
-        spare = {("snapshot.storage.k8s.io", "volumesnapshotcontents", "watch", ""),
-                 ("", "secrets", "get", "")}
-        spare |= {rule for rule in rules if rule[0] == "groupsnapshot.storage.k8s.io"}
+        # The test of groups uses those for groups.
+        spare = {rule for rule in rules if rule[0] == "groupsnapshot.storage.k8s.io"}
         self.kube.enforced[user] = test_rbac.rules_of("cairn-velero", *DEPLOYED)
         self.test_leftovers_of_interrupted_restores_are_removed()
         self.test_progress_objects_of_killed_plugins_fail_and_go_with_their_restore(start=False)
+        self.act_when_watched(user, (), deleted={"volumesnapshotcontents"})
         self.backup("b4", volumesnapshots=[{**OLDER, "metadata": {"name": "x"}}])
         self.snapshot("four", backup="b4")
         self.wait(lambda: self.file("csi-snapshots.json.gz", "b4"), "it is written")
@@ -294,7 +314,19 @@ class VeleroManagerTest(ManagerTest):
         self.set_phase("backups", "b4", "Deleting")
         self.processes.stop("manager")
         self.start("manager", "manager", "--velero", "--velero-directories", self.root)
-        self.wait(lambda: not rules - self.kube.used.get(user, set()) - spare, "every rule is used")
+        secret = {("", "secrets", "get", "")}
+        self.wait(lambda: not rules - self.kube.used[user] - spare - secret, "every rule is used")
+        contents = f"{SNAPSHOTS}/volumesnapshotcontents"
+        self.wait(lambda: "content-lost" not in [item["metadata"]["name"] for item in
+                                                 self.kube.list(contents)], "it is gone at last")
+        # While a location on S3 cannot be read, nothing is removed.
+        self.kube.put(f"{VELERO}/backupstoragelocations", {"metadata": {"name": "s3"}, "spec": {
+            "provider": "aws", "objectStorage": {"bucket": "b"},
+            "credential": {"name": "keys", "key": "cloud"}}})
+        self.backup("b5")
+        self.kube.change({"group": "velero.io", "plural": "backups", "ns": "velero", "name": "b5",
+                          "sub": None}, {"spec": {"storageLocation": "s3"}}, True, None)
+        self.wait(lambda: secret <= self.kube.used[user], "the keys of its store are read")
 
     # ---- cairn velero describe ----
 
