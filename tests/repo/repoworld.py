@@ -114,7 +114,7 @@ def init_at_once(repository, makers):
                                   stderr=subprocess.STDOUT, text=True) for _ in range(makers)]
     made = 0
     for process in processes:
-        out = process.communicate(timeout=120)[0]
+        out = process.communicate(timeout=LIMIT)[0]
         if process.returncode == 0:
             made += 1
         else:

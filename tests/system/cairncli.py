@@ -18,7 +18,7 @@ import unittest
 
 BIN = os.environ.get("CAIRN_BIN", "cairn")
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-TIMEOUT = 120  # seconds; a hang is a failure, slowness is not
+TIMEOUT = 600  # seconds; a hang is a failure, slowness is not
 THOROUGH = os.environ.get("CAIRN_TEST_THOROUGH") == "1"  # scripts/test --all sets it
 BLOCK = 4096
 MIB = 1 << 20

@@ -18,7 +18,7 @@ import tempfile
 from cairncli import BIN, BLOCK, MIB
 
 SHIM = os.environ.get("CAIRN_SHIM", "faultshim.so")
-TIMEOUT = 120  # seconds; a hang is a failure
+TIMEOUT = 600  # seconds; a hang is a failure
 THAW_TIMEOUT = 120  # a filesystem that stays frozen so long stays frozen for ever
 
 

@@ -23,7 +23,7 @@ from processes import Failed, Ports, Processes, wait_until
 
 BIN = os.environ["CAIRN_BIN"]
 GROUP = "cbt.storage.k8s.io"
-SECONDS = 120  # a busy machine and a sanitizer are slow; a hang is a failure
+SECONDS = 300  # a busy machine and a sanitizer are slow; a hang is a failure
 HOST = "127.0.0.1"
 DRIVER = "cairn.csi.dev"
 OLDER = ("--sessions", "--differential-snapshots", "--snapshot-deltas")

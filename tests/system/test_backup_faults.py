@@ -165,10 +165,10 @@ class Writers(S3Server, BackupTest):
         pruned = self.backup("forget", "--keep-last", "1", "--prune", code=None)
         self.assertIn(pruned.returncode, (OK, ABORTED), pruned.stderr)
         for process in writers:
-            err = process.communicate(timeout=120)[1]
+            err = process.communicate(timeout=600)[1]
             if process.returncode != OK:
                 self.assertEqual((process.returncode, pruned.returncode), (ABORTED, OK), err)
-        status = theirs.wait(timeout=120)
+        status = theirs.wait(timeout=600)
         self.assertTrue(status == OK or pruned.returncode == OK, "only a prune may stop it")
         self.create("one@s")
         self.create("two@s")

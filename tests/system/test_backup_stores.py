@@ -90,7 +90,7 @@ class AtAServer(Life):
         self.stop()
         time.sleep(1)
         self.serve()
-        self.assertEqual((process.communicate(timeout=120)[1], process.returncode), ("", 0))
+        self.assertEqual((process.communicate(timeout=600)[1], process.returncode), ("", 0))
         self.assertEqual(self.restored("latest"), digest(self.path("snapshot", "data@s2")))
         self.stop()
         done = self.backup("list", "--retry", "1s", code=UNAVAILABLE)

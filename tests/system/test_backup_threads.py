@@ -21,7 +21,7 @@ class Threads(BackupTest):
         process = self.start("backup", "create", "data@s1", "-q", *THREADS)
         self.wait_for(lambda: self.files() or process.poll() is not None)
         process.send_signal(signal.SIGTERM)
-        err = process.communicate(timeout=120)[1]
+        err = process.communicate(timeout=600)[1]
         self.assertIn(process.returncode, (0, INTERRUPTED), err)
         self.create("data@s1", *THREADS)
         for n in range(300):
@@ -55,7 +55,7 @@ class Threads(BackupTest):
             self.assertEqual(digest(at / "data@s2" / "volume.img"), want)
         finally:
             process.send_signal(signal.SIGTERM)
-            err = process.communicate(timeout=120)[1]
+            err = process.communicate(timeout=600)[1]
         self.assertEqual(process.returncode, 0, err)
 
 

@@ -317,7 +317,7 @@ class Killed(VolumeTest):
         self.backup("create", "logs", "data")
         self.assertEqual(self.live(), first)
         process.send_signal(signal.SIGCONT)
-        self.assertEqual((process.communicate(timeout=120)[1], process.returncode), ("", OK))
+        self.assertEqual((process.communicate(timeout=600)[1], process.returncode), ("", OK))
         self.assertEqual(self.live(), [])
         self.assertEqual(len(self.backups()), 3)
         self.backup("verify")

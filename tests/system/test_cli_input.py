@@ -180,7 +180,7 @@ class BadInput(CliTest):
         self.cairn("pool", "check")
 
     def end_of(self, run):
-        run.communicate(timeout=120)
+        run.communicate(timeout=600)
         return run.returncode
 
     def test_a_full_disk_is_told_and_loses_nothing(self):

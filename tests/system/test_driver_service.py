@@ -390,7 +390,7 @@ class Unread(ServiceTest):
 
 
 class Ending(Unread):
-    driver_args = ("--fixed-length", "512")
+    driver_args = ("--fixed-length", "512", "--drain-time", "10m")
 
     def test_a_slow_stream_ends_whole_before_the_driver_does(self):
         stream = self.begin()
