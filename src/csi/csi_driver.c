@@ -369,7 +369,10 @@ int csi_find_base(struct csi_driver *driver, const char *id, struct pool **ret_p
 			*ret_pool = driver->pools[i].pool;
 			return 0;
 		}
-		if (rc != CAIRN_NOT_FOUND) {
+		/* That it has expired in one pool, a copy for example, means nothing if another
+		 * pool cannot be read. */
+		if (rc != CAIRN_NOT_FOUND &&
+		    (worst == CAIRN_NOT_FOUND || worst == CAIRN_PRECONDITION)) {
 			worst = rc;
 			if (err)
 				*err = why;

@@ -325,6 +325,44 @@ class Repeated(ControllerTest):
         self.assertNotEqual(self.create(name="again"), first)
 
 
+class CopiedPool(ControllerTest):
+    """A pool and a copy of it, which has the same volumes and snapshots of its own."""
+
+    @classmethod
+    def make_pool(cls, name):
+        pool = super().make_pool(name)
+        copy = cls.scratch / "pool-copy"
+        cls.cairn(pool, "volume", "create", "data", "--size", "1M")
+        subprocess.run(["cp", "-a", pool, copy], check=True)
+        cls.cairn(copy, "volume", "modify", "data", "--retention", "1ms")
+        cls.cairn(copy, "snapshot", "create", "data@first")
+        cls.cairn(copy, "snapshot", "delete", "data@first")
+        time.sleep(0.01)
+        cls.cairn(copy, "pool", "gc")
+        cls.driver_args = ("--pools", f"copy={copy}")
+        return pool
+
+    @staticmethod
+    def cairn(pool, *args):
+        subprocess.run([BIN, "--pool", pool, "--quiet", *args], check=True)
+
+    def change(self, sql, *values):
+        with contextlib.closing(sqlite3.connect(self.pool / "catalogue.db")) as catalogue:
+            with catalogue:
+                return catalogue.execute(sql, values).fetchall()
+
+    def test_what_has_expired_in_a_copy_is_not_deleted(self):
+        volume = self.volumes()[0]
+        cut = self.snapshot(volume)
+        self.assertTrue(cut.endswith("-1"))
+        key = f"s/{1:016x}".encode()
+        (record,), = self.change("SELECT v FROM kv WHERE k=?", key)
+        self.change("UPDATE kv SET v=? WHERE k=?", record + b"!", key)
+        self.refuses(Code.DATA_LOSS, "Controller.DeleteSnapshot", snapshot_id=cut)
+        self.change("UPDATE kv SET v=? WHERE k=?", record, key)
+        self.delete_snapshot(cut)
+
+
 class Requests(ControllerTest):
     def test_what_is_not_offered_is_refused(self):
         none = {"access_mode": {"mode": "SINGLE_NODE_WRITER"}}
