@@ -244,6 +244,13 @@ static int driver_run_once(const sigset_t *signals, uint64_t *reopen_ms, bool *r
 	return 0;
 }
 
+/* Whether opening the pools may succeed later: storage that stopped, a host without space for
+ * the log of an image, or a lock that another process holds. */
+static bool driver_may_open_later(int rc)
+{
+	return rc == CAIRN_UNAVAILABLE || rc == CAIRN_NO_SPACE || rc == CAIRN_ABORTED;
+}
+
 /* Waits before the storage that stopped is tried again; false if the driver is to stop. */
 static bool driver_wait_for_storage(const sigset_t *signals, uint64_t *reopen_ms,
 				    const struct cairn_err *err)
@@ -268,7 +275,7 @@ static int driver_run(struct cairn_err *err)
 	while (again && !rc) {
 		rc = driver_run_once(&signals, &reopen_ms, &again, err);
 		has_served = has_served || !rc;
-		if (rc != CAIRN_UNAVAILABLE || !has_served)
+		if (!driver_may_open_later(rc) || !has_served)
 			continue;
 		again = driver_wait_for_storage(&signals, &reopen_ms, err);
 		rc = 0;
