@@ -30,6 +30,9 @@ from crashworld import SHIM, Broken, World, require
 FORGETFS = os.environ.get("CAIRN_FORGETFS", "forgetfs")
 FULL_COMMANDS = 3
 SOME = 6 if THOROUGH else 3  # places tried of each case, without --all
+# A process that makes a change set behind the command does not outlive a power cut, but would
+# outlive the test's.
+WAIT = ("--set-wait", "10m")
 
 
 class ForgetFs:
@@ -122,7 +125,7 @@ class Model:
     def snapshot(self, *names, **settings):
         if any(name.split("@")[0] not in self.volumes for name in names):
             return
-        if not self.command("snapshot", "create", *names, **settings):
+        if not self.command("snapshot", "create", *WAIT, *names, **settings):
             self.maybe.update(names)
             return
         for name in names:
@@ -205,7 +208,7 @@ class Model:
         """Each volume can be written and cut; nothing is in the way."""
         for name in list(self.volumes):
             self.write(name)
-            self.world.cairn("snapshot", "create", f"{name}@after")
+            self.world.cairn("snapshot", "create", *WAIT, f"{name}@after")
             self.snapshots[f"{name}@after"] = bytes(self.volumes[name])
 
 
@@ -275,7 +278,7 @@ def killed_in_a_snapshot(model, at):
     model.write("a")
     model.snapshot("a@1")
     model.write("a")
-    done = model.world.run("snapshot", "create", "a@2", CAIRN_SHIM_READS=0,
+    done = model.world.run("snapshot", "create", *WAIT, "a@2", CAIRN_SHIM_READS=0,
                            **({"CAIRN_SHIM_KILL_AT": at} if at else {}))
     if done.status == 0:
         model.snapshots["a@2"] = bytes(model.volumes["a"])
