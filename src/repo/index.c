@@ -2,78 +2,18 @@
 
 #include "repo/index.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/mem.h"
 #include "repo/crypt.h"
-#include "repo/index_cache.h"
+#include "repo/index_impl.h"
 
 #define BLOCK_SHIFT   13
 #define BLOCK_ENTRIES (1U << BLOCK_SHIFT)
 #define ENTRIES_MAX   (UINT32_MAX - 1)
 #define PACK_NOWHERE  (UINT32_MAX >> 1) /* reserved, not stored yet */
 #define FIRST_SLOTS   1024U
-
-struct entry {
-	struct repo_id id;
-	uint32_t pack : 31;
-	uint32_t tree : 1;
-	uint32_t offset, length, plain;
-};
-
-struct pack {
-	struct repo_id id;
-	uint32_t state;
-};
-
-/* Open addressing; a slot holds a number + 1, 0 is empty. */
-struct table {
-	uint32_t *slots;
-	size_t n; /* a power of two */
-	size_t used;
-};
-
-struct repo_index {
-	pthread_rwlock_t lock; /* guards all fields below */
-	struct entry **blocks;
-	size_t blocks_cap;
-	uint32_t entries;
-	struct pack *packs;
-	size_t packs_cap;
-	uint32_t n_packs;
-	struct table by_blob, by_pack;
-	struct attached {
-		struct repo_index_cache *cache;
-		uint32_t *packs; /* maps its packs to numbers in this index */
-	} * attached;
-	size_t n_attached;
-};
-
-static pthread_rwlock_t *read_lock(pthread_rwlock_t *lock)
-{
-	pthread_rwlock_rdlock(lock);
-	return lock;
-}
-
-static pthread_rwlock_t *index_write_lock(pthread_rwlock_t *lock)
-{
-	pthread_rwlock_wrlock(lock);
-	return lock;
-}
-
-static void index_unlockp(pthread_rwlock_t **lock)
-{
-	pthread_rwlock_unlock(*lock);
-}
-
-#define reading(index)                                                                \
-	pthread_rwlock_t *held cairn_cleanup(index_unlockp) __attribute__((unused)) = \
-		read_lock(&(index)->lock)
-#define writing(index)                                                                \
-	pthread_rwlock_t *held cairn_cleanup(index_unlockp) __attribute__((unused)) = \
-		index_write_lock(&(index)->lock)
 
 uint32_t repo_place_size(const struct repo_place *place)
 {
@@ -86,7 +26,7 @@ struct repo_index *repo_index_new(void)
 
 	if (!index)
 		return NULL;
-	_Static_assert(sizeof(struct entry) == 48, "an entry stays small");
+	_Static_assert(sizeof(struct index_entry) == 48, "an entry stays small");
 	pthread_rwlock_init(&index->lock, NULL);
 	return index;
 }
@@ -106,13 +46,13 @@ void repo_index_free(struct repo_index *index)
 	free(index);
 }
 
-static struct entry *entry_at(const struct repo_index *index, uint32_t i)
+static struct index_entry *entry_at(const struct repo_index *index, uint32_t i)
 {
 	return &index->blocks[i >> BLOCK_SHIFT][i & (BLOCK_ENTRIES - 1)];
 }
 
 /* Ids are hashes already. */
-static size_t index_slot_of(const struct table *table, const struct repo_id *id)
+static size_t index_slot_of(const struct index_table *table, const struct repo_id *id)
 {
 	uint64_t hash;
 
@@ -120,7 +60,7 @@ static size_t index_slot_of(const struct table *table, const struct repo_id *id)
 	return (size_t)hash & (table->n - 1);
 }
 
-static void table_put(struct table *table, const struct repo_id *id, uint32_t number)
+static void table_put(struct index_table *table, const struct repo_id *id, uint32_t number)
 {
 	size_t slot = index_slot_of(table, id);
 
@@ -132,10 +72,10 @@ static void table_put(struct table *table, const struct repo_id *id, uint32_t nu
 
 /* Makes space for one more entry, so that the table stays at most three quarters full.
  * `id_of` returns the id of a number, for rehashing. */
-static bool table_grow(struct table *table, const struct repo_index *index,
+static bool table_grow(struct index_table *table, const struct repo_index *index,
 		       const struct repo_id *(*id_of)(const struct repo_index *, uint32_t))
 {
-	struct table larger = {.n = table->n ? table->n * 2 : FIRST_SLOTS};
+	struct index_table larger = {.n = table->n ? table->n * 2 : FIRST_SLOTS};
 
 	if ((table->used + 1) * 4 <= table->n * 3)
 		return true;
@@ -162,7 +102,7 @@ static const struct repo_id *pack_id_of(const struct repo_index *index, uint32_t
 
 static bool find_pack(const struct repo_index *index, const struct repo_id *id, uint32_t *ret)
 {
-	const struct table *table = &index->by_pack;
+	const struct index_table *table = &index->by_pack;
 
 	if (table->n == 0)
 		return false;
@@ -184,7 +124,7 @@ static bool new_pack(struct repo_index *index, uint32_t *ret)
 		return false;
 	if (index->n_packs == index->packs_cap) {
 		size_t cap = index->packs_cap ? index->packs_cap * 2 : 64;
-		struct pack *packs = cairn_realloc_array(index->packs, cap, sizeof(*packs));
+		struct index_pack *packs = cairn_realloc_array(index->packs, cap, sizeof(*packs));
 
 		if (!packs)
 			return false;
@@ -194,7 +134,7 @@ static bool new_pack(struct repo_index *index, uint32_t *ret)
 	if (!table_grow(&index->by_pack, index, pack_id_of))
 		return false;
 	*ret = index->n_packs++;
-	index->packs[*ret] = (struct pack){0};
+	index->packs[*ret] = (struct index_pack){0};
 	return true;
 }
 
@@ -224,7 +164,7 @@ void repo_index_pack_set(struct repo_index *index, uint32_t pack, const struct r
 			 enum repo_pack_state state)
 {
 	writing(index);
-	struct pack *p = &index->packs[pack];
+	struct index_pack *p = &index->packs[pack];
 
 	/* new_pack() has reserved a slot for the id. */
 	if (repo_id_is_zero(&p->id)) {
@@ -243,16 +183,16 @@ bool repo_index_has_pack(struct repo_index *index, const struct repo_id *id)
 }
 
 /* Iterates over the entries of a blob: *slot is the position to continue from. */
-static struct entry *find_next(const struct repo_index *index, enum repo_blob_type type,
-			       const struct repo_id *id, size_t *slot, uint32_t *ret_number)
+static struct index_entry *find_next(const struct repo_index *index, enum repo_blob_type type,
+				     const struct repo_id *id, size_t *slot, uint32_t *ret_number)
 {
-	const struct table *table = &index->by_blob;
+	const struct index_table *table = &index->by_blob;
 
 	if (table->n == 0)
 		return NULL;
 	for (; table->slots[*slot]; *slot = (*slot + 1) & (table->n - 1)) {
 		uint32_t number = table->slots[*slot] - 1;
-		struct entry *entry = entry_at(index, number);
+		struct index_entry *entry = entry_at(index, number);
 
 		if (entry->tree == (type == REPO_BLOB_TREE) && repo_id_equal(&entry->id, id)) {
 			*slot = (*slot + 1) & (table->n - 1);
@@ -263,24 +203,24 @@ static struct entry *find_next(const struct repo_index *index, enum repo_blob_ty
 	return NULL;
 }
 
-static bool index_is_gone(const struct repo_index *index, const struct entry *entry)
+static bool index_is_gone(const struct repo_index *index, const struct index_entry *entry)
 {
 	return entry->pack != PACK_NOWHERE && index->packs[entry->pack].state == REPO_PACK_GONE;
 }
 
 /* Like find_next(), but skips entries of packs that are gone. */
-static struct entry *find_live(const struct repo_index *index, enum repo_blob_type type,
-			       const struct repo_id *id, size_t *slot, uint32_t *ret_number)
+static struct index_entry *find_live(const struct repo_index *index, enum repo_blob_type type,
+				     const struct repo_id *id, size_t *slot, uint32_t *ret_number)
 {
-	struct entry *entry = find_next(index, type, id, slot, ret_number);
+	struct index_entry *entry = find_next(index, type, id, slot, ret_number);
 
 	while (entry && index_is_gone(index, entry))
 		entry = find_next(index, type, id, slot, ret_number);
 	return entry;
 }
 
-static struct entry *find_first(const struct repo_index *index, enum repo_blob_type type,
-				const struct repo_id *id, uint32_t *ret_number)
+static struct index_entry *find_first(const struct repo_index *index, enum repo_blob_type type,
+				      const struct repo_id *id, uint32_t *ret_number)
 {
 	size_t slot = index->by_blob.n ? index_slot_of(&index->by_blob, id) : 0;
 
@@ -293,21 +233,22 @@ static bool new_block(struct repo_index *index)
 
 	if (i == index->blocks_cap) {
 		size_t cap = index->blocks_cap ? index->blocks_cap * 2 : 16;
-		struct entry **blocks = cairn_realloc_array(index->blocks, cap, sizeof(*blocks));
+		struct index_entry **blocks =
+			cairn_realloc_array(index->blocks, cap, sizeof(*blocks));
 
 		if (!blocks)
 			return false;
 		index->blocks = blocks;
 		index->blocks_cap = cap;
 	}
-	index->blocks[i] = cairn_alloc(BLOCK_ENTRIES * sizeof(struct entry));
+	index->blocks[i] = cairn_alloc(BLOCK_ENTRIES * sizeof(struct index_entry));
 	return index->blocks[i] != NULL;
 }
 
-static struct entry *new_entry(struct repo_index *index, enum repo_blob_type type,
-			       const struct repo_id *id, uint32_t *ret_number)
+static struct index_entry *new_entry(struct repo_index *index, enum repo_blob_type type,
+				     const struct repo_id *id, uint32_t *ret_number)
 {
-	struct entry *entry;
+	struct index_entry *entry;
 
 	if (index->entries >= ENTRIES_MAX || !table_grow(&index->by_blob, index, blob_id_of))
 		return NULL;
@@ -315,7 +256,8 @@ static struct entry *new_entry(struct repo_index *index, enum repo_blob_type typ
 		return NULL;
 	*ret_number = index->entries++;
 	entry = entry_at(index, *ret_number);
-	*entry = (struct entry){.id = *id, .pack = PACK_NOWHERE, .tree = type == REPO_BLOB_TREE};
+	*entry = (struct index_entry){
+		.id = *id, .pack = PACK_NOWHERE, .tree = type == REPO_BLOB_TREE};
 	table_put(&index->by_blob, id, *ret_number);
 	return entry;
 }
@@ -325,7 +267,7 @@ int repo_index_add(struct repo_index *index, uint32_t pack, const struct repo_pa
 {
 	writing(index);
 	size_t slot = index->by_blob.n ? index_slot_of(&index->by_blob, &blob->id) : 0;
-	struct entry *entry;
+	struct index_entry *entry;
 	uint32_t number;
 
 	while (!fresh && (entry = find_next(index, blob->type, &blob->id, &slot, &number)))
@@ -341,30 +283,6 @@ int repo_index_add(struct repo_index *index, uint32_t pack, const struct repo_pa
 	return 0;
 }
 
-/* Finds copy `number` of the blob in the caches. */
-static bool find_cached(const struct repo_index *index, enum repo_blob_type type,
-			const struct repo_id *id, unsigned number, struct repo_place *ret)
-{
-	for (size_t i = 0; i < index->n_attached; i++) {
-		const struct attached *attached = &index->attached[i];
-		struct repo_cached_blob blob;
-		unsigned n;
-
-		if (!repo_index_cache_find(attached->cache, type, id, number, &blob, &n)) {
-			number -= n;
-			continue;
-		}
-		*ret = (struct repo_place){.state = REPO_PACK_INDEXED,
-					   .pack = attached->packs[blob.pack],
-					   .offset = blob.offset,
-					   .length = blob.length,
-					   .plain = blob.plain};
-		ret->pack_id = index->packs[ret->pack].id;
-		return true;
-	}
-	return false;
-}
-
 int repo_index_reserve(struct repo_index *index, enum repo_blob_type type, const struct repo_id *id,
 		       uint32_t *ret_entry, bool *ret_known, struct cairn_err *err)
 {
@@ -372,7 +290,7 @@ int repo_index_reserve(struct repo_index *index, enum repo_blob_type type, const
 	struct repo_place place;
 
 	*ret_known = find_first(index, type, id, ret_entry) != NULL ||
-		     find_cached(index, type, id, 0, &place);
+		     repo_index_find_attached(index, type, id, 0, &place);
 	if (!*ret_known && !new_entry(index, type, id, ret_entry))
 		return cairn_err_nomem(err, "the index");
 	return 0;
@@ -389,7 +307,7 @@ void repo_index_settle(struct repo_index *index, uint32_t entry, uint32_t pack, 
 		       uint32_t length, uint32_t plain)
 {
 	writing(index);
-	struct entry *e = entry_at(index, entry);
+	struct index_entry *e = entry_at(index, entry);
 
 	e->pack = pack & PACK_NOWHERE;
 	e->offset = offset;
@@ -397,11 +315,12 @@ void repo_index_settle(struct repo_index *index, uint32_t entry, uint32_t pack, 
 	e->plain = plain;
 }
 
-static struct entry *find_copy(struct repo_index *index, enum repo_blob_type type,
-			       const struct repo_id *id, unsigned *number, uint32_t *ret_entry)
+static struct index_entry *find_copy(struct repo_index *index, enum repo_blob_type type,
+				     const struct repo_id *id, unsigned *number,
+				     uint32_t *ret_entry)
 {
 	size_t slot = index->by_blob.n ? index_slot_of(&index->by_blob, id) : 0;
-	struct entry *entry = find_live(index, type, id, &slot, ret_entry);
+	struct index_entry *entry = find_live(index, type, id, &slot, ret_entry);
 
 	for (; entry && *number > 0; (*number)--)
 		entry = find_live(index, type, id, &slot, ret_entry);
@@ -413,10 +332,10 @@ bool repo_index_find_copy(struct repo_index *index, enum repo_blob_type type,
 {
 	reading(index);
 	uint32_t ignored;
-	const struct entry *entry = find_copy(index, type, id, &number, &ignored);
+	const struct index_entry *entry = find_copy(index, type, id, &number, &ignored);
 
 	if (!entry)
-		return find_cached(index, type, id, number, ret);
+		return repo_index_find_attached(index, type, id, number, ret);
 	*ret = (struct repo_place){.state = REPO_PACK_OPEN,
 				   .pack = entry->pack,
 				   .offset = entry->offset,
@@ -447,7 +366,7 @@ bool repo_index_find_gone(struct repo_index *index, enum repo_blob_type type,
 {
 	reading(index);
 	size_t slot = index->by_blob.n ? index_slot_of(&index->by_blob, id) : 0;
-	const struct entry *entry;
+	const struct index_entry *entry;
 	uint32_t number;
 
 	while ((entry = find_next(index, type, id, &slot, &number)))
@@ -463,71 +382,6 @@ bool repo_index_entry(struct repo_index *index, enum repo_blob_type type, const 
 {
 	reading(index);
 	return find_first(index, type, id, ret_entry) != NULL;
-}
-
-/* ---- caches ----------------------------------------------------------------- */
-
-static int know_packs(struct repo_index *index, const struct repo_index_cache *cache,
-		      uint32_t *numbers, struct cairn_err *err)
-{
-	size_t n;
-	const struct repo_cached_pack *packs = repo_index_cache_packs(cache, &n);
-	int rc = 0;
-
-	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = repo_index_pack(index, &packs[i].id, REPO_PACK_INDEXED, &numbers[i], NULL,
-				     err);
-	return rc;
-}
-
-int repo_index_attach(struct repo_index *index, struct repo_index_cache *cache,
-		      struct cairn_err *err)
-{
-	cairn_cleanup(repo_index_cache_freep) struct repo_index_cache *own = cache;
-	cairn_auto_free uint32_t *numbers = NULL;
-	struct attached *more;
-	size_t n;
-	int rc;
-
-	(void)repo_index_cache_packs(cache, &n);
-	numbers = cairn_calloc(n, sizeof(*numbers));
-	if (!numbers)
-		return cairn_err_nomem(err, "the index");
-	rc = know_packs(index, cache, numbers, err);
-	if (rc)
-		return rc;
-	writing(index);
-	more = cairn_realloc_array(index->attached, index->n_attached + 1, sizeof(*more));
-	if (!more)
-		return cairn_err_nomem(err, "the index");
-	index->attached = more;
-	more[index->n_attached++] = (struct attached){cairn_take(own), cairn_take(numbers)};
-	return 0;
-}
-
-void repo_index_detach(struct repo_index *index)
-{
-	writing(index);
-
-	for (size_t i = 0; i < index->n_attached; i++) {
-		repo_index_cache_free(index->attached[i].cache);
-		free(index->attached[i].packs);
-	}
-	free(index->attached);
-	index->attached = NULL;
-	index->n_attached = 0;
-}
-
-size_t repo_index_attached(struct repo_index *index)
-{
-	reading(index);
-	return index->n_attached;
-}
-
-struct repo_index_cache *repo_index_attached_at(struct repo_index *index, size_t i)
-{
-	reading(index);
-	return index->attached[i].cache;
 }
 
 uint32_t repo_index_entries(struct repo_index *index)
@@ -546,7 +400,7 @@ bool repo_index_at(struct repo_index *index, uint32_t entry, struct repo_pack_bl
 		   uint32_t *ret_pack)
 {
 	reading(index);
-	const struct entry *e = entry_at(index, entry);
+	const struct index_entry *e = entry_at(index, entry);
 
 	*ret = (struct repo_pack_blob){
 		.id = e->id,
@@ -571,7 +425,7 @@ size_t repo_index_memory(struct repo_index *index)
 {
 	reading(index);
 	return ((index->entries + BLOCK_ENTRIES - 1) >> BLOCK_SHIFT) * BLOCK_ENTRIES *
-		       sizeof(struct entry) +
+		       sizeof(struct index_entry) +
 	       index->blocks_cap * sizeof(*index->blocks) +
 	       index->packs_cap * sizeof(*index->packs) +
 	       (index->by_blob.n + index->by_pack.n) * sizeof(uint32_t);

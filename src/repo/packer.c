@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -15,26 +14,11 @@
 #include "base/thread_group.h"
 #include "repo/index.h"
 #include "repo/index_file.h"
+#include "repo/packer_pack.h"
 #include "repo/repo_impl.h"
 
-#define LARGE_PAGE      ((size_t)2 << 20)
 #define PACKS_STAGGERED 8U /* with fewer packs, small ones would be a large part of them */
 #define PACK_PARTS      4U /* a pack of a large backup is at least such a part of a full one */
-#define MORE_ROOM       ((size_t)1 << 20) /* more than a full pack: its last blob and its header */
-
-struct pack {
-	struct pack *next;
-	uint32_t number; /* number in the index */
-	size_t limit;    /* bytes from which on it is full */
-	struct repo_id id;
-	struct cairn_buf bytes;
-	struct repo_pack_blob *blobs;
-	size_t n, cap;
-};
-
-struct list {
-	struct pack *first, *last;
-};
 
 struct repo_packer {
 	struct repo *repo;
@@ -42,103 +26,29 @@ struct repo_packer {
 	pthread_mutex_t mutex;             /* guards all fields below */
 	pthread_cond_t work;               /* a pack is full, or the threads shall stop */
 	pthread_cond_t change;             /* a pack was sent, or an index written */
-	struct pack *open[2];
-	struct list full;    /* to be sent */
-	struct list stored;  /* to be written into an index */
-	struct pack *spare;  /* empty, for reuse of their memory */
-	unsigned in_flight;  /* full or being sent */
-	unsigned opened;     /* packs of data so far, up to the number of threads */
-	uint64_t pending;    /* number of blobs in `stored` */
-	uint64_t indexed_ms; /* when the last index was written */
-	bool indexing;       /* a thread is writing an index */
+	struct packer_pack *open[2];
+	struct packer_list full;   /* to be sent */
+	struct packer_list stored; /* to be written into an index */
+	struct packer_pack *spare; /* empty, for reuse of their memory */
+	unsigned in_flight;        /* full or being sent */
+	unsigned opened;           /* packs of data so far, up to the number of threads */
+	uint64_t pending;          /* number of blobs in `stored` */
+	uint64_t indexed_ms;       /* when the last index was written */
+	bool indexing;             /* a thread is writing an index */
 	bool stop;
 };
 
-/* ---- packs ----------------------------------------------------------------- */
-
-static void pack_free(struct pack *pack)
+static int open_pack(struct repo_packer *packer, struct packer_pack **ret, struct cairn_err *err)
 {
-	if (!pack)
-		return;
-	cairn_buf_done(&pack->bytes);
-	free(pack->blobs);
-	free(pack);
-}
-CAIRN_DEFINE_CLEANUP(struct pack, pack_free);
-
-static void packer_list_add(struct list *list, struct pack *pack)
-{
-	pack->next = NULL;
-	if (list->last)
-		list->last->next = pack;
-	else
-		list->first = pack;
-	list->last = pack;
-}
-
-static struct pack *list_take(struct list *list)
-{
-	struct pack *pack = list->first;
-
-	if (pack) {
-		list->first = pack->next;
-		if (!list->first)
-			list->last = NULL;
-	}
-	return pack;
-}
-
-static void list_free(struct list *list)
-{
-	struct pack *pack;
-
-	while ((pack = list_take(list)))
-		pack_free(pack);
-}
-
-static int pack_add_blob(struct pack *pack, const struct repo_pack_blob *blob)
-{
-	if (pack->n == pack->cap) {
-		size_t cap = pack->cap ? pack->cap * 2 : 256;
-		struct repo_pack_blob *blobs =
-			cairn_realloc_array(pack->blobs, cap, sizeof(*blobs));
-
-		if (!blobs)
-			return -1;
-		pack->blobs = blobs;
-		pack->cap = cap;
-	}
-	pack->blobs[pack->n++] = *blob;
-	return 0;
-}
-
-/* Allocates the whole buffer at once, in huge pages: the kernel has fewer page faults to
- * handle, and a directory store can write from it with direct I/O. If that fails, the
- * buffer grows as it is filled. */
-static void packer_make_room(struct cairn_buf *bytes, size_t pack_size)
-{
-	size_t cap = pack_size + MORE_ROOM;
-
-	bytes->data = cairn_alloc_aligned(LARGE_PAGE, cap + 1);
-	if (!bytes->data)
-		return;
-	bytes->cap = cap;
-	(void)madvise(bytes->data, cap - cap % LARGE_PAGE, MADV_HUGEPAGE);
-}
-
-static int pack_new(struct repo_packer *packer, struct pack **ret, struct cairn_err *err)
-{
-	cairn_cleanup(pack_freep) struct pack *pack = packer->spare;
+	cairn_cleanup(repo_packer_pack_freep) struct packer_pack *pack = packer->spare;
 	int rc;
 
 	if (pack) {
 		packer->spare = pack->next;
 	} else {
-		pack = cairn_calloc(1, sizeof(*pack));
+		pack = repo_packer_pack_new(packer->repo->pack_size);
 		if (!pack)
 			return cairn_err_nomem(err, "a pack");
-		cairn_buf_init(&pack->bytes, UINT32_MAX);
-		packer_make_room(&pack->bytes, packer->repo->pack_size);
 	}
 	rc = repo_index_pack(packer->repo->index, NULL, REPO_PACK_OPEN, &pack->number, NULL, err);
 	if (rc < 0)
@@ -147,41 +57,16 @@ static int pack_new(struct repo_packer *packer, struct pack **ret, struct cairn_
 	return 0;
 }
 
-static bool packer_is_full(const struct pack *pack)
+static bool packer_is_full(const struct packer_pack *pack)
 {
 	return pack && (pack->bytes.len >= pack->limit || pack->n >= REPO_PACK_BLOBS_MAX);
 }
 
 /* ---- threads --------------------------------------------------------------- */
 
-/* Appends the sealed header and its length to the blobs. */
-static int close_pack(struct repo *repo, struct pack *pack, struct cairn_err *err)
+static int send_pack(struct repo *repo, struct packer_pack *pack, struct cairn_err *err)
 {
-	cairn_auto_buf struct cairn_buf header = CAIRN_BUF_INIT(REPO_PACK_HEADER_MAX);
-	struct repo_codec *codec;
-	uint8_t *at;
-	size_t n;
-	int rc;
-
-	repo_pack_header_encode(pack->blobs, pack->n, &header);
-	n = header.len + REPO_SEAL;
-	at = cairn_buf_reserve(&pack->bytes, n + REPO_PACK_TRAILER);
-	if (cairn_buf_failed(&header) || !at)
-		return cairn_err_nomem(err, "a pack");
-	rc = repo_codec_get(&repo->codecs, &codec, err);
-	if (rc < 0)
-		return rc;
-	rc = repo_crypt_seal(repo_codec_crypt(codec), header.data, header.len, at, err);
-	repo_codec_put(&repo->codecs, codec);
-	for (int i = 0; i < REPO_PACK_TRAILER; i++)
-		at[n + (size_t)i] = (uint8_t)(n >> (8 * i));
-	pack->bytes.len += n + REPO_PACK_TRAILER;
-	return rc;
-}
-
-static int send_pack(struct repo *repo, struct pack *pack, struct cairn_err *err)
-{
-	int rc = close_pack(repo, pack, err);
+	int rc = repo_packer_pack_seal(repo, pack, err);
 
 	/* Until the lock is certain, another process may consider the pack unreferenced and
 	 * delete it. */
@@ -199,8 +84,8 @@ static int send_pack(struct repo *repo, struct pack *pack, struct cairn_err *err
 }
 
 /* Writes one index file, with as many whole packs as fit into one. */
-static int packer_write_index(struct repo *repo, struct list *packs, struct list *done,
-			      struct cairn_err *err)
+static int packer_write_index(struct repo *repo, struct packer_list *packs,
+			      struct packer_list *done, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf json = CAIRN_BUF_INIT(REPO_INDEX_JSON_MAX);
 	struct repo_id name;
@@ -209,11 +94,11 @@ static int packer_write_index(struct repo *repo, struct list *packs, struct list
 
 	repo_index_file_begin(&json);
 	while (packs->first && (blobs == 0 || blobs + packs->first->n <= REPO_INDEX_BLOBS)) {
-		struct pack *pack = list_take(packs);
+		struct packer_pack *pack = repo_packer_list_take(packs);
 
 		repo_index_file_pack(&json, &pack->id, pack->blobs, pack->n);
 		blobs += pack->n;
-		packer_list_add(done, pack);
+		repo_packer_list_add(done, pack);
 	}
 	repo_index_file_end(&json);
 	if (cairn_buf_failed(&json))
@@ -221,7 +106,7 @@ static int packer_write_index(struct repo *repo, struct list *packs, struct list
 	rc = repo_file_save(repo, REPO_FILE_INDEX, json.data, json.len, &name, err);
 	if (rc < 0)
 		return rc;
-	for (struct pack *pack = done->first; pack; pack = pack->next)
+	for (struct packer_pack *pack = done->first; pack; pack = pack->next)
 		repo_index_pack_set(repo->index, pack->number, &pack->id, REPO_PACK_INDEXED);
 	return 0;
 }
@@ -229,20 +114,20 @@ static int packer_write_index(struct repo *repo, struct list *packs, struct list
 /* Called with the mutex held, which is released meanwhile. */
 static int packer_write_indexes(struct repo_packer *packer, struct cairn_err *err)
 {
-	struct list packs = packer->stored, done = {0};
+	struct packer_list packs = packer->stored, done = {0};
 	int rc = 0;
 
-	packer->stored = (struct list){0};
+	packer->stored = (struct packer_list){0};
 	packer->pending = 0;
 	packer->indexing = true;
 	packer->indexed_ms = cairn_monotonic_ns() / CAIRN_NS_PER_MS;
 	pthread_mutex_unlock(&packer->mutex);
 	while (rc == 0 && packs.first) {
 		rc = packer_write_index(packer->repo, &packs, &done, err);
-		list_free(&done);
+		repo_packer_list_free(&done);
 	}
 	/* After a failure packs without an index remain in the store; repo_adopt_packs() finds them. */
-	list_free(&packs);
+	repo_packer_list_free(&packs);
 	pthread_mutex_lock(&packer->mutex);
 	packer->indexing = false;
 	pthread_cond_broadcast(&packer->change);
@@ -259,9 +144,9 @@ static bool index_due(const struct repo_packer *packer)
 }
 
 /* Reuses the memory of a sent pack. Its list of blobs is kept for the index. */
-static void packer_recycle(struct repo_packer *packer, struct pack *pack)
+static void packer_recycle(struct repo_packer *packer, struct packer_pack *pack)
 {
-	struct pack *spare = cairn_calloc(1, sizeof(*spare));
+	struct packer_pack *spare = cairn_calloc(1, sizeof(*spare));
 
 	if (!spare) {
 		cairn_buf_done(&pack->bytes);
@@ -276,7 +161,7 @@ static void packer_recycle(struct repo_packer *packer, struct pack *pack)
 
 static void send_next(struct repo_packer *packer)
 {
-	struct pack *pack = list_take(&packer->full);
+	struct packer_pack *pack = repo_packer_list_take(&packer->full);
 	struct cairn_err err = {0};
 	int rc;
 
@@ -289,11 +174,11 @@ static void send_next(struct repo_packer *packer)
 	pthread_mutex_lock(&packer->mutex);
 	packer->in_flight--;
 	if (rc < 0) {
-		pack_free(pack);
+		repo_packer_pack_free(pack);
 	} else {
 		packer_recycle(packer, pack);
 		packer->pending += pack->n;
-		packer_list_add(&packer->stored, pack);
+		repo_packer_list_add(&packer->stored, pack);
 	}
 	if (rc == 0 && index_due(packer) && packer_write_indexes(packer, &err) < 0)
 		repo_fail(packer->repo, &err);
@@ -358,15 +243,15 @@ void repo_packer_free(struct repo_packer *packer)
 	pthread_cond_broadcast(&packer->work);
 	pthread_mutex_unlock(&packer->mutex);
 	cairn_thread_group_join(&packer->threads);
-	pack_free(packer->open[0]);
-	pack_free(packer->open[1]);
-	list_free(&packer->full);
-	list_free(&packer->stored);
+	repo_packer_pack_free(packer->open[0]);
+	repo_packer_pack_free(packer->open[1]);
+	repo_packer_list_free(&packer->full);
+	repo_packer_list_free(&packer->stored);
 	while (packer->spare) {
-		struct pack *pack = packer->spare;
+		struct packer_pack *pack = packer->spare;
 
 		packer->spare = pack->next;
-		pack_free(pack);
+		repo_packer_pack_free(pack);
 	}
 	pthread_cond_destroy(&packer->work);
 	pthread_cond_destroy(&packer->change);
@@ -378,7 +263,7 @@ void repo_packer_free(struct repo_packer *packer)
 
 static void send_open(struct repo_packer *packer, enum repo_blob_type type)
 {
-	packer_list_add(&packer->full, packer->open[type]);
+	repo_packer_list_add(&packer->full, packer->open[type]);
 	packer->open[type] = NULL;
 	packer->in_flight++;
 	pthread_cond_signal(&packer->work);
@@ -417,7 +302,7 @@ static int packer_wait_for_room(struct repo_packer *packer, enum repo_blob_type 
 			pthread_cond_wait(&packer->change, &packer->mutex);
 	}
 	if (rc == 0 && !packer->open[type]) {
-		rc = pack_new(packer, &packer->open[type], err);
+		rc = open_pack(packer, &packer->open[type], err);
 		if (rc == 0)
 			packer->open[type]->limit = packer_limit(packer, type);
 	}
@@ -433,14 +318,14 @@ static int append_one(struct repo_packer *packer, enum repo_blob_type type,
 				      .length = (uint32_t)sealed->n,
 				      .plain = sealed->plain,
 				      .type = (uint8_t)type};
-	struct pack *pack;
+	struct packer_pack *pack;
 
 	if (rc < 0)
 		return rc;
 	pack = packer->open[type];
 	blob.offset = (uint32_t)pack->bytes.len;
 	cairn_buf_add(&pack->bytes, bytes, sealed->n);
-	if (cairn_buf_failed(&pack->bytes) || pack_add_blob(pack, &blob) < 0)
+	if (cairn_buf_failed(&pack->bytes) || repo_packer_pack_add_blob(pack, &blob) < 0)
 		return cairn_err_nomem(err, "a pack");
 	repo_index_settle(packer->repo->index, sealed->entry, pack->number, blob.offset,
 			  blob.length, sealed->plain);
@@ -466,7 +351,8 @@ int repo_packer_append(struct repo_packer *packer, enum repo_blob_type type,
 int repo_packer_adopt(struct repo_packer *packer, uint32_t number, const struct repo_id *id,
 		      const struct repo_pack_blob *blobs, size_t n, struct cairn_err *err)
 {
-	cairn_cleanup(pack_freep) struct pack *pack = cairn_calloc(1, sizeof(*pack));
+	cairn_cleanup(repo_packer_pack_freep) struct packer_pack *pack =
+		cairn_calloc(1, sizeof(*pack));
 
 	if (!pack)
 		return cairn_err_nomem(err, "a pack");
@@ -478,7 +364,7 @@ int repo_packer_adopt(struct repo_packer *packer, uint32_t number, const struct 
 		return cairn_err_nomem(err, "a pack");
 	cairn_scoped_lock(&packer->mutex);
 	packer->pending += n;
-	packer_list_add(&packer->stored, cairn_take(pack));
+	repo_packer_list_add(&packer->stored, cairn_take(pack));
 	return 0;
 }
 
