@@ -16,16 +16,16 @@
 #define END_MS  30000U /* the end is written although Velero may no longer be waiting */
 
 /* At level info: a warning would count as one of the backup. */
-static void tell_once(struct velero_world *world, const char *kind, const struct cairn_err *err)
+static void log_once(struct velero_world *world, const char *kind, const struct cairn_err *err)
 {
-	bool told;
+	bool logged;
 
 	{
 		cairn_scoped_lock(&world->lock);
-		told = world->told_of_progress;
-		world->told_of_progress = true;
+		logged = world->progress_logged;
+		world->progress_logged = true;
 	}
-	if (!told)
+	if (!logged)
 		cairn_log(CAIRN_LOG_INFO, "there are no progress objects", CAIRN_STR("kind", kind),
 			  CAIRN_STR("error", err->msg));
 }
@@ -63,7 +63,7 @@ void velero_progress_begin(struct velero_progress *p, struct velero_world *world
 	if (rc == CAIRN_EXISTS)
 		rc = replace(client, KUBE_REF(resource, world->ns, p->name), object, how, &err);
 	if (rc) {
-		tell_once(world, resource->kind, &err);
+		log_once(world, resource->kind, &err);
 		p->resource = NULL;
 	}
 }
@@ -79,7 +79,7 @@ static void progress_write(struct velero_progress *p, const json_t *patch,
 		rc = kube_patch(client, KUBE_REF(p->resource, p->world->ns, p->name),
 				KUBE_PATCH_MERGE, patch, how, NULL, &err);
 	if (rc)
-		tell_once(p->world, p->resource->kind, &err);
+		log_once(p->world, p->resource->kind, &err);
 	p->written_ns = cairn_monotonic_ns();
 }
 
@@ -110,7 +110,7 @@ void velero_progress_end(struct velero_progress *p, const char *id, uint64_t tot
 		total = p->total;
 	if (velero_progress_end_patch(p->resource, id, err ? err->msg : NULL, cairn_now_ns(),
 				      err ? 0 : total, total, &patch, &why))
-		tell_once(p->world, p->resource->kind, &why);
+		log_once(p->world, p->resource->kind, &why);
 	else
 		progress_write(p, patch, &how);
 }

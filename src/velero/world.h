@@ -19,8 +19,8 @@ struct velero_world {
 
 	pthread_mutex_t lock; /* guards what follows */
 	struct kube_client *client;
-	bool told_of_progress; /* it was logged that there are no progress objects */
-	bool upload;           /* the volume snapshotter also copies to the repository */
+	bool progress_logged; /* it was logged that there are no progress objects */
+	bool upload;          /* the volume snapshotter also copies to the repository */
 };
 
 void velero_world_init(struct velero_world *world, const char *kubeconfig, bool csi_enabled);

@@ -314,7 +314,7 @@ class Corners(RbdTest):
         return [o.key for o in self.io.list_objects() if o.key.startswith("cairn.set.")]
 
     def test_a_change_set_of_several_objects(self):
-        """A storage daemon accepts 128 MiB an object; told less, sets have more parts."""
+        """A storage daemon accepts 128 MiB an object; with a lower limit, sets have more parts."""
         small = {"CEPH_ARGS": "--osd-max-object-size=8192"}
         volume = self.make_volume("data", "256M")
         with self.image(volume) as image:

@@ -22,7 +22,7 @@ enum scripted_fault {
 	SCRIPTED_TYPE,     /* another type than before */
 	SCRIPTED_CAPACITY, /* another capacity than before */
 	SCRIPTED_STRADDLE, /* the first block begins before the starting offset */
-	SCRIPTED_GARBAGE,  /* the first message is none */
+	SCRIPTED_GARBAGE,  /* the first message cannot be decoded */
 	SCRIPTED_HANG,     /* sends nothing until it is cancelled */
 };
 

@@ -45,7 +45,7 @@ class CsiStack:
         self.pool, self.socket = cluster.directory / "pool", cluster.directory / "csi.sock"
 
     def cairn(self, *words):
-        """What cairn writes; of the pool, unless it is told otherwise."""
+        """What cairn writes; of the pool, unless the caller names another."""
         return subprocess.run([self.cluster.cairn, "--pool", self.pool, *words], check=True,
                               stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
                               timeout=120).stdout

@@ -45,7 +45,7 @@ struct tool {
 
 	pthread_mutex_t lock;
 	json_t *told; /* what handlers believe there is: key: resource version */
-	unsigned odd; /* things told that do not fit what was told before */
+	unsigned odd; /* events that contradict earlier ones */
 	unsigned changes;
 };
 
@@ -276,7 +276,7 @@ static int do_watched(struct doing *doing)
 	return rc == 1 ? 0 : cairn_err_negative(rc);
 }
 
-/* What a controller would believe, and whether it was told in order. */
+/* What a controller would believe, and whether events came in order. */
 static void hear(void *arg, const json_t *old, const json_t *now)
 {
 	struct tool *tool = arg;

@@ -121,7 +121,7 @@ class Roles:
 
     def start_manager(self):
         config = self.kube.kubeconfig_of_account("cairn", "cairn-manager")
-        # The sidecar has told where it is.
+        # The sidecar has published its address.
         self.kube.wait(lambda made: made["spec"]["address"] == f"{HOST}:{self.grpc_port}",
                        "snapshotservicesconfigurations", self.DRIVER)
         self.webhook_port = self.ports.take()

@@ -14,7 +14,7 @@ OURS = {"host", "connection", "transfer-encoding", "content-length"}
 
 
 class Trap:
-    """Springs at the first request that is none of `known`; `late`: once the API server has
+    """Springs at the first request that is not in `known`; `late`: once the API server has
     done it. Names that match `alike` are one, and the second request of a kind is a step of its
     own: a request that comes unasked moves nothing."""
 

@@ -129,7 +129,7 @@ class BehindOurSidecar(GoDriver, SidecarBed):
         return [BIN, "sidecar"]
 
     def upstreams_client(self, defect):
-        """Is told, because the sidecar looks."""
+        """Is reported, because the sidecar checks it."""
         self.run_go("-output-format=json", "-max-results=50", snapshot=self.names[1], code=1)
 
 

@@ -247,7 +247,7 @@ class Metrics(BackupTest):
                 done = self.backup(*args, "--metrics-file", self.scratch / file, code=code)
                 self.assertIn("the work is done, but the metrics are not written", done.stderr)
         self.assertEqual(len(self.backups()), 2)
-        # Of work that failed, its own reason is told.
+        # Work that failed reports its own reason.
         done = self.backup("create", "data", "--metrics-file", self.scratch / "none/x.prom",
                            env={"RESTIC_PASSWORD": "wrong"}, code=UNAUTHENTICATED)
         self.assertIn("metrics are not written", done.stderr)

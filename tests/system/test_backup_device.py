@@ -38,7 +38,7 @@ class Device(BackupTest):
 
     @contextlib.contextmanager
     def service(self, *steps):
-        """The address of a peer whose streams end as told."""
+        """The address of a peer whose streams end as these steps say."""
         self.n += 1
         address = f"unix:{self.scratch}/socket{self.n}"
         told = [word for step in steps for word in ("--step", step)]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cairn list`, `cairn verify` over devices and the example of libcairn-client,
-against a scripted peer that breaks its streams where it is told to."""
+against a scripted peer that breaks its streams at given places."""
 import json
 import os
 import pathlib

@@ -277,7 +277,7 @@ class FixedLength(ServiceTest):
                               for m in messages}, {(kind, size)})
             found = [(b.byte_offset, b.size_bytes) for m in messages for b in m.block_metadata]
             if kind == 1:
-                # The block that the start lies in is told whole.
+                # The block that the start lies in is reported as a whole.
                 self.assertEqual(found, [(0, 65536), (65536, 65536), (SMALL - 65536, 65536)])
             else:
                 self.assertTrue(all(end <= size for end in map(sum, found)))
@@ -311,7 +311,7 @@ class Registration(ServiceTest):
 
 
 class Condition(ServiceTest):
-    """What is damaged is told, and no longer when it is whole again."""
+    """Damage is reported, and no longer when it is repaired."""
 
     def conditions(self, volume):
         got = self.call("Controller.ControllerGetVolume", volume_id=volume).status

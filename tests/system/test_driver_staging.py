@@ -115,7 +115,7 @@ class Damaged(StagingTest):
         told = self.call("Node.NodeGetVolumeStats", **stats).volume_condition
         self.assertTrue(told.abnormal)
         self.assertIn("takes no writes", told.message)
-        # What is mounted for writing stays so for who asks again.
+        # What is mounted for writing stays so when it is requested again.
         self.stage(volume, mount("ext4"))
 
 
@@ -270,7 +270,7 @@ class Paths(StagingTest):
                              staging_target_path=bad)
                 self.refuses(Code.NOT_FOUND, "Node.NodeGetVolumeStats", volume_id=volume,
                              volume_path=bad)
-        # A volume that is there is not told to be missing.
+        # A volume that exists is not reported as missing.
         self.refuses(Code.FAILED_PRECONDITION, "Node.NodePublishVolume", volume_id=volume,
                      volume_capability=mount(), target_path=str(self.at / "no" / "parent"),
                      staging_target_path=self.staging(volume))

@@ -287,7 +287,7 @@ def killed_in_a_snapshot(model, at):
 
 
 def killed_in_a_failed_sync(model, at):
-    """Nobody lives who knows that it failed; the kernel has told it once."""
+    """The process that saw the failure is dead, and the kernel reports it only once."""
     log = model.world.root / "calls"
     model.create("a")
     model.snapshot("a@1")

@@ -134,7 +134,7 @@ static void outside(struct aggapi_version_text *t, char c)
 	}
 }
 
-/* A key that is too long or has an escape is none of those of interest. */
+/* A key that is too long or has an escape is not one of the keys of interest. */
 static void in_key(struct aggapi_version_text *t, char c)
 {
 	if (c == '"' && !t->escaped) {

@@ -34,7 +34,7 @@ int pool_quarantine_keep_value(struct catalogue *cat, struct catalogue_batch *ba
 	}
 	if (rc)
 		return rc;
-	if (len > CATALOGUE_VALUE_MAX) /* no value of ours is so long */
+	if (len > CATALOGUE_VALUE_MAX) /* the catalogue has no value of this length */
 		return cairn_err_set(err, CAIRN_RANGE, "a damaged value has %zu bytes", len);
 	pool_catalogue_expect_stored(batch, key, (struct catalogue_bytes){data, len});
 	room = key.len < room ? key.len : room;

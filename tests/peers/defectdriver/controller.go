@@ -205,7 +205,7 @@ func (s *snapshot) message() *csi.Snapshot {
 		CreationTime: timestamppb.New(s.created), ReadyToUse: true, GroupSnapshotId: s.group}
 }
 
-// again is what the snapshot is told as after the call that made it.
+// again is how the snapshot is reported after the call that made it.
 func (d *driver) again(s *snapshot) *csi.Snapshot {
 	m := s.message()
 	if d.has("replay-drops-group") {

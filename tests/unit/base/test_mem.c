@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 
-/* Sanitizers end the program where malloc() returns NULL, unless they are told. */
+/* Sanitizers end the program where malloc() would return NULL, unless an option forbids it. */
 const char *__asan_default_options(void) __attribute__((visibility("default")));
 const char *__tsan_default_options(void) __attribute__((visibility("default")));
 

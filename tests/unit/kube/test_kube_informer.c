@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* An informer against a scripted HTTPS server: what breaks, and what is told. */
+/* An informer against a scripted HTTPS server: what breaks, and what handlers are called with. */
 
 #include "cairntest.h"
 
@@ -65,7 +65,7 @@ static int play(struct scripted_server *server, struct net_http *http, unsigned 
 	"{\"metadata\":{\"resourceVersion\":\"" version "\"},\"items\":[" items "]}"
 #define EVENT(type, name, version) "{\"type\":\"" type "\",\"object\":" ITEM(name, version) "}\n"
 
-/* What a handler was told, as one line of words. */
+/* The calls of a handler, as one line of words. */
 struct heard {
 	pthread_mutex_t lock;
 	char text[4096];

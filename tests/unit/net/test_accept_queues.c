@@ -219,7 +219,7 @@ static void a_flood_that_is_over_is_forgotten(void **state)
 	close_queues(&q);
 }
 
-/* Memory is bounded: further floods are told that there is no room, and those that are known
+/* Memory is bounded: further floods are refused for lack of room, and those that are known
  * stay so, also if very many addresses are reported once. */
 static void floods_are_bounded_and_do_not_displace_each_other(void **state)
 {

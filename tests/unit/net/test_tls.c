@@ -445,7 +445,7 @@ static void a_swapped_secret_is_picked_up(void **state)
 	swap_data(w, "b", &w->server2);
 	assert_true(wait_for(&seen.good, 1));
 	assert_string_equal(meet(server, client, NULL).server_cn, "two");
-	/* A pair that does not fit together: told once, nothing changes. */
+	/* A pair that does not fit together: reported once, nothing changes. */
 	tls_cert_write(path(w, "a"), "tls.crt", &w->server1);
 	tls_key_write(path(w, "a"), "tls.key", &w->client);
 	assert_int_equal(symlink("a", path(w, "..data_tmp")), 0);

@@ -388,7 +388,7 @@ static void a_question_is_asked_for_somebody(void **state)
 		assert_code(data_holder_check(&bad[i], NULL), CAIRN_INVALID);
 }
 
-/* --- who asks --- */
+/* --- callers --- */
 
 struct field {
 	const char *name, *value;

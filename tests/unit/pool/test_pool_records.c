@@ -821,7 +821,7 @@ static bool store_changed(struct world *w, const struct stored *at, unsigned fie
 }
 
 /* Lies that break nothing: settings, what an object without a parent or a set says of
- * it, and the name of a deleted volume. A lie about the lineage is none of them. */
+ * it, and the name of a deleted volume. A wrong lineage is not among them. */
 static bool means_nothing(const struct stored *at, unsigned field)
 {
 	size_t len = (size_t)at->value_len - SUM;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* What an operation made is on disk when it returns: after each, the power goes,
- * and the store must be as it was told to be. */
+ * and the store must hold what it was made to hold. */
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -884,7 +884,7 @@ static void locks_exclude_one_another_as_they_should(void **state)
 	}
 }
 
-/* Opens with an early lock that is looked at again after so long. */
+/* Opens with an early lock that is checked again after this time. */
 static void open_early(struct repofix *fix, uint64_t pause_ms)
 {
 	struct repo_options options = repofix_options(fix, REPO_LOCK_SHARED);

@@ -25,7 +25,7 @@
 
 struct meanwhile {
 	struct repofix *fix;
-	const char *step; /* when it is told of, a backup is made */
+	const char *step; /* when it is reported, a backup is made */
 	bool made;
 };
 

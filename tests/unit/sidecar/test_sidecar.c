@@ -568,7 +568,7 @@ static void a_stream_has_a_time_limit_of_any_unit(void **state)
 	o.stream_ms = 150;
 	start_whole(&s, &o, stage_until_released);
 	assert_code(call_once(&s, "good", NULL, "snap", NULL, &err), CAIRN_DEADLINE);
-	wait_for_running(&s, 0); /* the driver is told too */
+	wait_for_running(&s, 0); /* the driver sees the cancellation too */
 	stage_stop(&s);
 }
 

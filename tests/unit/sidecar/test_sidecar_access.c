@@ -308,7 +308,7 @@ static void *call_as_slow(void *arg)
 	return NULL;
 }
 
-/* The audience is nobody's question: who asks first must not make the others wait in
+/* The audience is the same for all callers: the first one must not make the others wait in
  * the line of its address. */
 static void the_audience_is_not_asked_for_in_the_line_of_one_address(void **state)
 {

@@ -408,7 +408,7 @@ static void a_base_is_tied_to_volume_and_namespace_where_kubernetes_knows_it(voi
 		rc = check_base(&f, cases[i].id, cases[i].owned, &err);
 		if (rc != cases[i].code)
 			fail_msg("%s: %s (%s)", cases[i].id, cairn_code_name(rc), err.msg);
-		/* A stranger's name and volume are not told. */
+		/* A stranger's name and volume are not revealed. */
 		if (rc == CAIRN_DENIED)
 			assert_null(strstr(err.msg, "other"));
 		stop(&f);

@@ -15,7 +15,7 @@ struct tls_pair {
 
 struct tls_pair_spec {
 	const char *name;              /* common name */
-	const char *alt;               /* subjectAltName, "DNS:a,IP:127.0.0.1"; NULL is none */
+	const char *alt;               /* subjectAltName, "DNS:a,IP:127.0.0.1"; NULL: left out */
 	const struct tls_pair *issuer; /* NULL: signs itself, as an authority */
 	long not_before, not_after;    /* seconds from now */
 };

@@ -44,7 +44,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- define "cairn.poolDirectory" -}}
 {{ .Values.pool.directory | default (printf "/var/lib/%s" .Release.Name) }}
 {{- end }}
-{{- /* What --pool is told. */}}
+{{- /* The value of --pool. */}}
 {{- define "cairn.poolAddress" -}}
 {{- if .Values.ceph.pool }}{{ .Values.ceph.pool }}:id={{ .Values.ceph.user }}{{ else }}{{ include "cairn.poolDirectory" . }}{{ end }}
 {{- end }}
