@@ -257,9 +257,10 @@ void role_repo_close(struct repo **repo)
 	struct cairn_err why = {0};
 
 	if (repo_end(*repo, &why) < 0)
-		cmd_note("the reserve, which a prune needs on a full disk, could not be made again: "
-			 "%s; free some space of that disk",
-			 why.msg);
+		cmd_note(
+			"the reserve, which a prune needs on a full disk, could not be made again: "
+			"%s; free some space of that disk",
+			why.msg);
 	*repo = NULL;
 }
 
