@@ -319,17 +319,13 @@ int repo_adopt_pack(struct repo *repo, const struct repo_named *pack, uint64_t *
 	return rc;
 }
 
-int repo_pack_is_intact(struct repo *repo, const struct repo_named *pack, bool *ret,
-			struct cairn_err *err)
+int repo_pack_read(struct repo *repo, const struct repo_named *pack, uint8_t **ret,
+		   bool *ret_intact, struct cairn_err *err)
 {
-	cairn_auto_free uint8_t *data = NULL;
+	cairn_auto_free uint8_t *data = cairn_alloc((size_t)pack->size);
 	struct repo_id got;
 	int rc;
 
-	*ret = false;
-	if (pack->size == 0 || pack->size > UINT32_MAX)
-		return 0;
-	data = cairn_alloc((size_t)pack->size);
 	if (!data)
 		return cairn_err_nomem(err, "a pack");
 	rc = repo_read(repo, &pack->name, 0, data, (size_t)pack->size, err);
@@ -337,6 +333,18 @@ int repo_pack_is_intact(struct repo *repo, const struct repo_named *pack, bool *
 		return rc;
 	if (!repo_id_of(data, (size_t)pack->size, &got))
 		return cairn_err_nomem(err, "a hash");
-	*ret = repo_id_equal(&got, &pack->name);
+	*ret_intact = repo_id_equal(&got, &pack->name);
+	*ret = cairn_take(data);
 	return 0;
+}
+
+int repo_pack_is_intact(struct repo *repo, const struct repo_named *pack, bool *ret,
+			struct cairn_err *err)
+{
+	cairn_auto_free uint8_t *data = NULL;
+
+	*ret = false;
+	if (pack->size == 0 || pack->size > UINT32_MAX)
+		return 0;
+	return repo_pack_read(repo, pack, &data, ret, err);
 }

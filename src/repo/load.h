@@ -46,6 +46,11 @@ int repo_pack_parse_tail(struct repo *repo, const uint8_t *tail, size_t n, uint6
 			 struct repo_pack_blob **ret, size_t *ret_n, size_t *ret_need,
 			 struct cairn_err *err);
 
+/* Reads a whole pack, whose size the caller has checked; the data is the caller's.
+ * *ret_intact: its bytes hash to its name. */
+int repo_pack_read(struct repo *repo, const struct repo_named *pack, uint8_t **ret,
+		   bool *ret_intact, struct cairn_err *err);
+
 /* Reads a pack and reports whether its bytes hash to its name. A size that no pack has is
  * not intact. */
 int repo_pack_is_intact(struct repo *repo, const struct repo_named *pack, bool *ret,

@@ -106,20 +106,15 @@ static int salvage_pack(struct salvaging *salvaging, const struct repo_named *pa
 	cairn_auto_free uint8_t *data = NULL;
 	struct repo *repo = salvaging->repo;
 	uint64_t blobs = 0;
-	struct repo_id got;
+	bool intact;
 	int rc;
 
 	if (pack->size == 0 || pack->size > UINT32_MAX)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "no pack has this size");
-	data = cairn_alloc((size_t)pack->size);
-	if (!data)
-		return cairn_err_nomem(err, "a pack");
-	rc = repo_read(repo, &pack->name, 0, data, (size_t)pack->size, err);
+	rc = repo_pack_read(repo, pack, &data, &intact, err);
 	if (rc < 0)
 		return rc;
-	if (!repo_id_of(data, (size_t)pack->size, &got))
-		return cairn_err_nomem(err, "a hash");
-	if (!repo_id_equal(&got, &pack->name))
+	if (!intact)
 		return salvage_data(salvaging, pack, data, err);
 	rc = repo_adopt_pack(repo, pack, &blobs, err);
 	salvaging->stats->packs += rc == 0;
