@@ -51,17 +51,41 @@ static int record_lost(struct salvaging *salvaging, uint32_t pack,
 	return repo_index_add(index, pack, blob, false, err);
 }
 
+/* True if another pack has the blob, which is read: the index may name a pack that is lost or
+ * damaged, and the damaged pack at hand is deleted afterwards. */
+static int salvage_is_elsewhere(struct repo *repo, const struct repo_pack_blob *blob, bool *ret,
+				struct cairn_err *err)
+{
+	enum repo_blob_type type = (enum repo_blob_type)blob->type;
+	cairn_auto_free uint8_t *data = NULL;
+	struct cairn_err why = {0};
+	struct repo_place place;
+	size_t n;
+	int rc;
+
+	*ret = repo_index_find(repo->index, type, &blob->id, &place) &&
+	       place.state == REPO_PACK_OPEN; /* this repair stored it */
+	if (*ret)
+		return 0;
+	rc = repo_blob_get(repo, type, &blob->id, &data, &n, &why);
+	*ret = rc == 0;
+	if (*ret || rc == CAIRN_NOT_FOUND || rc == CAIRN_DATA_LOSS)
+		return 0;
+	return cairn_err_set(err, rc, "%s", why.msg);
+}
+
 /* Opens a blob that is in no other pack, and stores it again. */
 static int salvage_blob(struct salvaging *salvaging, uint32_t pack,
 			const struct repo_pack_blob *blob, uint8_t *data, struct cairn_err *err)
 {
 	struct repo *repo = salvaging->repo;
-	struct repo_place place = {.length = blob->length, .plain = blob->plain}, found;
+	struct repo_place place = {.length = blob->length, .plain = blob->plain};
 	struct cairn_err why = {0};
-	int rc;
+	bool elsewhere;
+	int rc = salvage_is_elsewhere(repo, blob, &elsewhere, err);
 
-	if (repo_index_find(repo->index, (enum repo_blob_type)blob->type, &blob->id, &found))
-		return 0;
+	if (rc < 0 || elsewhere)
+		return rc;
 	rc = repo_place_size(&place) > REPO_BLOB_MAX
 		     ? CAIRN_DATA_LOSS
 		     : repo_repack_blob(repo, blob, data + blob->offset, &why);

@@ -288,6 +288,22 @@ class Damage(BackupTest):
             for name in self.made:
                 self.restore(name, OK)
 
+    def test_a_damaged_pack_that_no_index_names_has_the_last_copies(self):
+        """The index names packs of a later backup for its chunks, which are lost: a repair must
+        look at them before it deletes the damaged pack."""
+        before = set(self.packs())
+        pack = self.packs()[-1]
+        with self.damaged(pack, 0.3):
+            for path in self.files("index"):
+                path.unlink()
+            self.back_up_more()
+            for path in set(self.packs()) - before:
+                path.unlink()
+            done = self.backup("verify", "--repair", code=DATA_LOSS)
+            self.assertRegex(done.stderr, r"1 damaged pack in no index: [0-9]{2,} chunks stored again")
+            self.assertRegex(done.stderr, r"backup %.8s \(data@s2\): [0-9.]+ KiB of 16 MiB are lost"
+                             % self.made["s2"])
+
     def test_an_index_is_lost_and_the_header_of_a_pack(self):
         """Nothing in the pack can be identified: it stays, and the backups are named."""
         pack = self.packs()[-1]
