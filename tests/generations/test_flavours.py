@@ -114,7 +114,7 @@ class FlavoursTest(GenerationsTest):
         query = f"target={target}" + (f"&base={base}" if base else "")
         while True:
             page = self.https.get(f"/namespaces/default/diff?{query}&maxEntries={limit}"
-                                  f"&startOffset={at}", self.token)
+                                  + (f"&startOffset={at}" if at else ""), self.token)
             for entry in page["ChangeBlockList"]:
                 found |= blocks(entry["Offset"], entry["Size"])
             at = page["NextOffset"]
