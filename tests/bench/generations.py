@@ -129,7 +129,7 @@ class Bench:
         def run():
             total, at = 0, ""
             while True:
-                connection.request("GET", f"/default/bench?startOffset={at}", None,
+                connection.request("GET", "/default/bench" + (f"?startOffset={at}" if at else ""), None,
                                    {"Authorization": f"Bearer {self.roles.token}"})
                 body = self.read(connection)
                 total += len(body)
