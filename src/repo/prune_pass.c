@@ -94,6 +94,7 @@ static int prune_mark(struct pruning *pruning, const struct repo_snapshot_list *
 		marking.snapshot = list->items[i];
 		rc = repo_walk_tree(&pruning->walk, &list->items[i]->tree, err);
 	}
+	pruning->walk.arg = NULL;
 	pruning->stats.files_lacking = pruning->walk.lacking;
 	/* Packs in no index that later passes find were written by the ones before. */
 	if (rc == 0 && pruning->walk.lacking > 0 && pruning->how->is_first)

@@ -188,7 +188,10 @@ func pages(ctx context.Context, token, where string) ([]block, error) {
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 	found, next := []block{}, ""
 	for {
-		query := url.Values{"maxEntries": {strconv.FormatInt(*limit, 10)}, "startOffset": {next}}
+		query := url.Values{"maxEntries": {strconv.FormatInt(*limit, 10)}}
+		if next != "" {
+			query.Set("startOffset", next)
+		}
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet,
 			"https://"+where+"?"+query.Encode(), nil)
 		if err != nil {
